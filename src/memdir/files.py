@@ -256,7 +256,7 @@ def find_began(pid: int) -> float | None:
 
 
 def _read_process(pid: int) -> tuple[str, int] | None:
-    # The program's name is in brackets and may contain anything; the fields follow the last one.
+    # The program's name is in brackets and may contain anything; the fields follow the last bracket.
     fields = _read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return (fields[0], int(fields[19])) if len(fields) > 19 and fields[19].isdigit() else None
 
@@ -301,7 +301,7 @@ def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None
 STATE = ".memdir"  # the folder of memdir's own files inside a memory directory
 INDEX_FOLDED = "memory"
 INDEX_COPY = "it is a copy of the index, as sync tools make them"
-Stat = tuple[int, ...]  # a Signature as it is read ten thousand times: inode, size, mtime_ns, ctime_ns
+Stat = tuple[int, ...]  # a Signature as a tuple, which is faster to make: inode, size, mtime_ns, ctime_ns
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")})
 # Invisible letters, which can make two names look alike.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}

@@ -189,10 +189,7 @@ class Session:
         record = self.file.read()
         self._day = read_day(record)
         self._era, self._clears = _read_count(record, _ERA), _read_count(record, _CLEARS)
-        self._prefetch, self._model_prefetch = (
-            Prefetch(),
-            Prefetch(),
-        )  # with the index, and with a model if there is one
+        self._prefetch, self._model_prefetch = Prefetch(), Prefetch()  # with the index, and with a model if any
         self._late: RecallResult | None = None  # the model's result for an earlier message, which was too late for it
         self._background = BackgroundExtraction(self._process_turn)
         self._priority = TurnPriority()

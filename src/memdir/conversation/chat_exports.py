@@ -99,7 +99,7 @@ def _list_names(path: Path) -> list[str]:
     if path.is_dir():
         files = (file for folder in ("", "memories", "projects") for file in sorted((path / folder).glob("*.json")))
         return [file.relative_to(path).as_posix() for file in files if file.is_file() and not file.is_symlink()]
-    if path.suffix.lower() == ".json" or not path.is_file():  # a FIFO would block, a device has no end
+    if path.suffix.lower() == ".json" or not path.is_file():  # opening a FIFO would block, and a device may have no end
         return [path.name] if path.is_file() else []
     with zipfile.ZipFile(path) as archive:
         return archive.namelist()[:IMPORT_FILES]

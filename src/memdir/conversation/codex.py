@@ -41,7 +41,7 @@ from memdir.text import as_table, as_text, parse_json
 
 _FILES = ("sessions/*/*/*/rollout-*.jsonl", "sessions/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl")
 _TYPES = frozenset("session_meta response_item event_msg turn_context compacted world_state".split())
-_NESTED = "exec-"  # prefix of the ids of calls that a script made
+_NESTED = "exec-"  # prefix of the IDs of calls that a script of the model made
 _PATCH_WORDS = {"add": "Add", "delete": "Delete"}
 _EXIT = re.compile(r"(?:Exit code|Process exited with code):? (-?\d+)$")
 _EXIT_LINES = 4  # the exit code is in one of the first lines, before the command's output

@@ -2,8 +2,8 @@
 
     {"type": "user.message" | "assistant.message" | "tool.execution_complete" | …, "data": {…}, "id": …, "timestamp": …}
 
-What hooks added, memdir's recall among it, is recorded in events of its own, in the copy of a message that was sent, and at the
-end of a tool's result. None of these is read.
+Text from hooks, such as memdir's recalled memories, is recorded in separate events, in the copy of a message that was
+sent, and at the end of a tool's result. It is not read.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def _make_messages(record: Json) -> Iterator[Message]:
         as_table(record.get("data")),
     )
     text = as_text(data.get("content"))
-    if data.get("parentToolCallId"):  # a subagent's
+    if data.get("parentToolCallId"):  # the record belongs to a subagent
         return
     if kind == "user.message" and text:
         yield Message("user", text, id, sent_at, is_meta=bool(data.get("source")))

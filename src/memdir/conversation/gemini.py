@@ -78,7 +78,7 @@ class _History:
     def __init__(self) -> None:
         self.messages: dict[str, tuple[int, Json]] = {}
         self._listed: set[str] = set()
-        self._copies: dict[str, int] = {}  # ids of copies of kept messages -> line of the history with the copy
+        self._copies: dict[str, int] = {}  # line of the history by the ID of each copy of a kept message
 
     def add(self, record: Json, line: int) -> None:
         id, kind = as_text(record.get("id")), record.get("type")
@@ -97,7 +97,7 @@ class _History:
         if self.messages and not all(self._has_model_message(id) for id in bare):
             self._leave_out_copies(new, line)
         for id, table in listed.items():
-            # Results of tools get new ids there; they are kept with their calls already.
+            # Tool results get new IDs in a history. They are not read again, because their calls already have them.
             parts = list(list_blocks(table.get("content")))
             is_result = bool(parts) and all("functionResponse" in part for part in parts)
             if id not in self._copies and not is_result:
@@ -135,7 +135,7 @@ def _make_user_messages(record: Json, answered: frozenset[str]) -> Iterator[Mess
         if isinstance(response, dict) and as_text(response.get("id")) not in answered:
             yield _make_result(response, record)
     typed, inserted = split_gemini_parts(list_part_texts(content))
-    if "displayContent" in record:  # the typed text, before files and recalled memories were added
+    if "displayContent" in record:  # the typed text, without files and recalled memories
         typed, _ = split_gemini_parts(list_part_texts(record.get("displayContent")))
     if inserted:
         yield Message("user", inserted, at=sent_at, is_meta=True)
@@ -166,7 +166,7 @@ def _make_result(response: Json, record: Json, *, failed: bool = False) -> Messa
     return Message("tool", text, id=id, at=read_at(record), answers=id, failed=failed or has_failed)
 
 
-# The parts of a message in Gemini's API, which the clients that descend from Gemini CLI record, too.
+# The parts of a message in Gemini's API. Clients derived from Gemini CLI, such as Qwen Code, record them too.
 
 
 def read_response(response: Json) -> tuple[str, bool]:

@@ -27,7 +27,7 @@ from memdir.text import find_code_spans, match_fence
 _MENTION = re.compile(r"(?<!\S)@((?:[^\s\\]|\\ )+)")
 _START = re.compile(r"~/|\.{0,2}/|[\w.-]")
 _OWN_LINE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t])")
-_AFTER = ".,;:!?)]}\"'*_"  # ends a sentence or an emphasis more often than a file name
+_AFTER = ".,;:!?)]}\"'*_"  # these characters usually end a sentence or emphasis, not a file name
 _COMMENT = re.compile(r" {0,3}<!--")
 _INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
 _BLANK = re.compile(r"[^\S\n]*(?:\n|\Z)")
@@ -38,12 +38,12 @@ _HEAD_FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _PATHS = re.compile(r"^paths[ \t]*:(.*(?:\n[ \t]*(?:-[ \t].*|#.*|$))*)", re.MULTILINE)
 _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _EVERY_FILE = ("**", "**/*", "/**", "*/**")
-# Folders for secrets: nothing below them is read.
+# Folders for secrets. No file below them is read.
 _FOLDERS = frozenset(
     ".ssh .gnupg .gpg .aws .azure .kube .password-store .vault .sops .age .pki keyrings keychains .minikube .oci .putty "
     ".mozilla .thunderbird .bitcoin .ethereum".split()
 )
-# Names that projects use too: secret only below a user's configuration folder.
+# Names that projects also use, so they are secret only below a user's configuration folder.
 _ONLY_CONFIGURED = frozenset("gcloud gh op rclone google-chrome chromium bravesoftware 1password bitwarden".split())
 _CONFIGURED = frozenset({".config", ".local", "application support", "appdata"})
 _TREES = ("/run/secrets", "/var/run/secrets", "/run/credentials", "/etc/ssl/private", "/etc/sudoers.d")
@@ -109,7 +109,7 @@ def _mask_spans(text: str) -> str:
     parts, offset = [], 0
     for start, end in find_code_spans(text.replace("\\`", "\\ ")):
         parts.append(text[offset:start])
-        offset = end  # the backticks stay, so that the following text does not start a word
+        offset = end  # keep the backticks, so that the text after them does not start a word
     return "".join(parts) + text[offset:]
 
 
@@ -139,7 +139,7 @@ def split_blocks(text: str) -> Iterator[tuple[str, str]]:
                 yield text[offset:stop], COMMENT
                 offset = stop
                 continue
-            has_ends = False  # an unclosed comment hides nothing, and no later one is closed either
+            has_ends = False  # an unclosed comment hides no text, and later comments are unclosed too
         stop = text.find("\n", offset) + 1 or len(text)
         bare, block = text[offset:stop].rstrip("\r\n"), TEXT
         if not bare.strip():

@@ -91,7 +91,7 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class InstructionsContext:
-    """The stores and settings from which instructions are built."""
+    """The stores and settings that are used to build instructions."""
 
     mode: InstructionMode
     stores: tuple[StoreReader, ...] = ()
@@ -144,7 +144,7 @@ def build_instructions(
 
 
 def render_rules(rules: Sequence[Header], clips: Sequence[LoadedIndex] = (), *, is_again: bool = False) -> str:
-    """Return a list of standing rules, without those that have a line in loaded indexes; `is_again`: in short form."""
+    """Render the standing rules that have no line in a loaded index, as a list. With `is_again`, use a short form."""
     shown = {(loaded.scope, line.key) for loaded in clips for line in parse_index(loaded.clip.text) if line.is_pointer}
     missing = [rule for rule in rules if (rule.scope, fold(rule.name)) not in shown]
     if not missing:
@@ -195,7 +195,7 @@ def _find_project_context(
     chosen: InstructionMode = mode or next(
         (candidate for candidate, is_set in by_settings if is_set), InstructionMode.NORMAL
     )
-    # The host's folder for transcripts of conversations that began at the project's root.
+    # The host's folder for transcripts of conversations that started in the project's root.
     projects, private = project.environment.claude_home / "projects", project.places.private
     if private.rule == DIR_NAME:
         transcripts = projects / private.path.parent.name

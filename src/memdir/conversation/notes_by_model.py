@@ -26,7 +26,7 @@ from memdir.text import cut_middle, find_rows, one_line, shorten
 
 PURPOSE = "notes"
 _SLOT = re.compile(r"\{\{(currentNotes|notesPath)\}\}")
-_RESULT_CHARS, _CALL_CHARS = 1_500, 500  # shown of one tool's result and of one call
+_RESULT_CHARS, _CALL_CHARS = 1_500, 500  # max characters shown of a tool result and of a call
 _KEY = "sections"
 
 

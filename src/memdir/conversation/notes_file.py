@@ -19,11 +19,11 @@ from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.text import estimate_tokens, find_fences, find_forbidden, list_lines, one_line, shorten
 
-# Sections that grow at their end, which is kept when they are cut.
+# Sections that grow at their end. When they are cut, their end is kept.
 GROWING = frozenset(("worklog", "errors & corrections"))
 # The sections that a hook shows after a compaction, in this order.
 _DIGESTED = ("Current State", "Task specification", "Errors & Corrections", "Worklog")
-_MIN_SIZE = 40  # tokens or characters; less than that is not worth showing
+_MIN_SIZE = 40  # min tokens or characters of an excerpt that is worth showing
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+\S")
 _DESCRIPTION = re.compile(r"\s*(?:_[^_].*_|\*[^*].*[^*]\*)\s*")
 
@@ -99,7 +99,7 @@ def render_section(section: NotesSection) -> str:
 
 
 def check_notes(notes: Notes) -> None:
-    """Raise FormatError if the notes would not read back: a text adds or hides a heading, or is broken."""
+    """Raise FormatError if the notes would not parse as they are, as a text adds or hides a heading or is broken."""
     text = render_notes(notes)
     if forbidden := find_forbidden(text, lines=True):
         raise FormatError(f"the notes contain {forbidden}", field="text", hint="remove it")

@@ -63,7 +63,7 @@ def _make_messages(record: Json) -> Iterator[Message]:
     elif info.get("role") == "user":
         if inserted:
             yield Message("user", inserted, id, sent_at, is_meta=True)
-        # `opencode run` puts what it was given into quotation marks.
+        # `opencode run` puts the prompt into quotation marks.
         if typed[:1] == typed[-1:] == '"' and typed.count('"') == 2:
             typed = typed[1:-1]
         if typed:

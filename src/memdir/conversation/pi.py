@@ -3,8 +3,8 @@
     {"type": "session", "version": 3, "id": …, "cwd": …}
     {"type": "message", "id": …, "parentId": …, "timestamp": …, "message": {"role": "user" | "assistant" | "toolResult", …}}
 
-Entries are a tree: after a step back in the conversation, what was left behind stays in the file. Only the branch that ends
-with the last entry is read. Messages of extensions, memdir's recall among them, are meta.
+Entries form a tree: after the user goes back in the conversation, the old branch stays in the file. Only the branch
+that ends with the last entry is read. Messages of extensions, such as recalled memories, are meta.
 """
 
 from collections.abc import Iterator

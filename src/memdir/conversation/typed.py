@@ -565,9 +565,7 @@ _ASKS = ("text_work", "this_text", "lead_in", "work_text", "voice", "points_back
 # If a message has none of these signs, nothing in it suggests a paste.
 _DOUBTS = frozenset((*_SIGNS, *_PHRASES)) - {"item", "voice", "work_text", "said"}
 PLAIN_DOUBT = "no sign of a paste"  # the reason for an unknown origin in such a message
-_SURE = frozenset(
-    ("machine", "prompt", "quoted", "mail_head", "forwarded", "role")
-)  # sufficient if it is the only line
+_SURE = frozenset(("machine", "prompt", "quoted", "mail_head", "forwarded", "role"))  # each decides a single line
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ def dream(
     with _log_run(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
         failures = 0 if model is None or insist else count_failures(place.state)
         failures = failures if failures >= DREAM_FAILURES else 0
-        patches = _plan_and_keep(store, place, progress, None if failures else model, started_at, context, row)
+        patches = _plan_and_store(store, place, progress, None if failures else model, started_at, context, row)
         progress.enter(DreamPhase.APPLY)
         return replace(_apply(store, patches, lock, started_at, row), failures=failures)
 
@@ -162,7 +162,7 @@ def preview_dream(
     with _log_run(place, progress, started_at) as row, hold_dream(place.root, place.state, now=started_at) as lock:
         lock.do_not_count()
         row["preview"] = True
-        return _plan_and_keep(store, place, progress, model, started_at, context, row)
+        return _plan_and_store(store, place, progress, model, started_at, context, row)
 
 
 def apply_preview(
@@ -203,7 +203,7 @@ def count_failures(state: Path) -> int:
     return sum(1 for _ in takewhile(lambda row: row.get("model_failed"), attempts))
 
 
-def _plan_and_keep(
+def _plan_and_store(
     store: StoreBase,
     place: Workplace,
     progress: DreamProgress,

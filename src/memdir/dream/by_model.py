@@ -1,8 +1,8 @@
 """Let a model consolidate memories. Its changes are staged for review.
 
 The input is the manifest, the daily logs, possibly outdated memories and some texts, all limited in size. A model with
-tools works in one limited run; one without returns a list of operations, and invalid ones are sent back once. Both only
-stage. A transcript search returns single lines, never a conversation.
+tools works in one limited run. A model without tools returns a list of operations; invalid ones are sent back once. In
+both cases, changes are only staged. A transcript search returns single lines, never a conversation.
 
 An invalid operation does not affect the others, and writes staged before a run broke off are reviewed like all others. A
 run that staged nothing and gave no answer has failed. `review` decides which writes are saved.
@@ -59,7 +59,7 @@ _NONE = "(none)"
 _ROLES, _NOBODY = {"user": "the person", "assistant": "the agent"}, "a tool, no rule may rest on it"
 _REASON_CHARS = _SUMMARY_CHARS = 300
 _EVIDENCE_CHARS = 1_000
-_WORDS = 6  # max words of one search, to keep it narrow
+_WORDS = 6  # max words of one transcript search
 _AGAIN = "the next dream asks it again; `memdir dream --model none` uses no model"
 _ENDS = {
     ForkEnd.TURNS: f"it was not finished after {limits.DREAM_TURNS} turns",
@@ -83,7 +83,7 @@ NO_CONTEXT = DreamContext()
 
 @dataclass(frozen=True, slots=True)
 class DreamInput:
-    """The input of the model's first request: headers, daily logs and memories that may be outdated."""
+    """The input of the first request. `drifted` may be outdated, `cueless` lack cues, and `whenless` lack `when`."""
 
     headers: tuple[Header, ...]
     logs: tuple[LogSlice, ...]
@@ -141,8 +141,8 @@ def gather(
     logs = tuple(select_logs(store)) if isinstance(store, Folder) else ()
     passed = {memory.header.name: text for memory in memories if (text := render_passed(memory, now))}
     drifted = find_drifted(view.scan(), verdicts, lives, now)
-    over = [memory.header for memory in memories if memory.header.name in passed and memory.header not in drifted]
-    listed = (*over, *drifted)[: limits.DREAM_DRIFTED]
+    expired = [memory.header for memory in memories if memory.header.name in passed and memory.header not in drifted]
+    listed = (*expired, *drifted)[: limits.DREAM_DRIFTED]
     names = [header.name for header in listed]
     known = {name: render_caveat(verdicts[name]) for name in names if name in verdicts}
     caveats = {name: "; ".join(filter(None, (known.get(name), passed.get(name)))) for name in names}
@@ -152,7 +152,7 @@ def gather(
         for is_bare in (lambda own: not own.cues, lambda own: own.when == When())
     )
     headers = view.scan()
-    authors = find_authors(store, [one.name for one in headers if find_voice(one.scope) is TextVoice.SHARED])
+    authors = find_authors(store, [header.name for header in headers if find_voice(header.scope) is TextVoice.SHARED])
     return DreamInput(headers, logs, listed, caveats, cueless, whenless, authors)
 
 
@@ -225,12 +225,12 @@ def _stage_operations(reply: Reply, staging: Staging) -> tuple[dict[str, Operati
     """Stage the operations in a reply. Return the valid ones, the problems, and how many concern pinned memories."""
     operations = parse_operations(check_reply(reply), limit=limits.DREAM_OPERATIONS)
     pinned = {fold(header.name) for header in staging.scan() if header.pinned}
-    fixed = [operation for operation in operations if fold(operation.name) in pinned]
+    of_pinned = [operation for operation in operations if fold(operation.name) in pinned]
     # A contradiction of a pinned memory is staged, so that `review` can ask the user. A dream never changes its cues.
-    asking = [replace(one, cues=()) for one in fixed if one.action == "delete" or one.body]
+    asking = [replace(operation, cues=()) for operation in of_pinned if operation.action == "delete" or operation.body]
     free = [operation for operation in operations if fold(operation.name) not in pinned]
     completed = [_complete(operation, staging) for operation in (*free, *asking)]
-    return *stage(completed, staging, limit=limits.DREAM_WRITTEN_BYTES), len(fixed)
+    return *stage(completed, staging, limit=limits.DREAM_WRITTEN_BYTES), len(of_pinned)
 
 
 def _complete(operation: Operation, staging: Staging) -> Operation:
@@ -320,26 +320,26 @@ class DreamTools:
         return result if left > 2 else ToolResult(warning, result.refused)
 
     def _run_call(self, call: ToolCall) -> ToolResult:
-        verb, values = translate_names(call)
+        tool, values = translate_names(call)
         path = pick(values, PATH_KEYS)
         where = inner = ""
         with suppress(MemdirError):
             where, inner = self._tools.find(path)
         is_memory, name, result = where == "memory", inner.removesuffix(".md"), self._tools(call)
-        if verb in ("write", "edit", "delete") and not result.refused:
+        if tool in ("write", "edit", "delete") and not result.refused:
             if reason := one_line(pick(values, ("reason",))):
                 self.reasons[fold(name)] = shorten(reason, _REASON_CHARS)
             if evidence := pick(values, ("evidence",)):
                 self.evidence[fold(name)] = shorten(evidence, _EVIDENCE_CHARS)
-            self._progress.enter(DreamPhase.PRUNE if verb == "delete" else DreamPhase.CONSOLIDATE)
+            self._progress.enter(DreamPhase.PRUNE if tool == "delete" else DreamPhase.CONSOLIDATE)
             self._progress.touch(len(self._staging.staged))
             if fold(name) in self._pinned:
                 asked = "if something newer contradicts it, the person is asked"
                 return ToolResult(f"Refused: {name} is pinned and stays as it is; {asked}.", refused=True)
         elif not result.refused and path and not is_memory:
-            self.shown.append(Message("tool", result.text, f"{verb} {path}"))
+            self.shown.append(Message("tool", result.text, f"{tool} {path}"))
             self._progress.enter(DreamPhase.GATHER)
-        elif verb == "read" and is_memory and not result.refused and (note := self._notes.get(fold(name), "")):
+        elif tool == "read" and is_memory and not result.refused and (note := self._notes.get(fold(name), "")):
             return replace(result, text=f"({note})\n{result.text}")
         return result
 

@@ -143,7 +143,7 @@ def _parse_word(raw: str, *, opens: bool) -> Iterator[Word]:
 
 # --- duplicate memories ----------------------------------------------------------------------------------------------
 
-_CROWD = 24  # copies that follow a memory in its group and are compared with it
+_NEIGHBOURS = 24  # copies that follow a memory in its group and are compared with it
 _ORDERED = _NEGATIONS | frozenset("before after until since than above below only".split())
 # Fields that tools set automatically. Any other frontmatter field may contain a fact.
 _NOTED = frozenset("name description type pinned modified verified created updated node_type originsessionid".split())
@@ -336,4 +336,4 @@ class DuplicateMerge:
 
 def _list_pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     for index, one in enumerate(names):
-        yield from ((one, other) for other in names[index + 1 : index + 1 + _CROWD])
+        yield from ((one, other) for other in names[index + 1 : index + 1 + _NEIGHBOURS])

@@ -1,8 +1,7 @@
 """Ask a model, in one request, about the sentences that a dream removed or added.
 
-Of a removed sentence it asks one question with three answers: a source still says it, a newer source supersedes it, or
-neither. The answer names the source, so that a report can name it too. Each source is shown once, with its day, whatever
-the number of changes that it concerns.
+For each removed sentence, the model chooses one of three answers: a source still says it, a newer source supersedes it,
+or neither. The answer names the source, so that a report can name it too. Each source is shown only once, with its day.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

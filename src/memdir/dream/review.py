@@ -97,11 +97,11 @@ def review_patches(
     `notes` are log entries, and `ages` the time from which each memory's age is counted.
     """
     review = _Review(staging, overlay, run, (*notes, *run.shown), ages, now)
-    removed = review.ask(reader, review.find_removed(), review.find_added())
+    removed = review.ask_judge(reader, review.find_removed(), review.find_added())
     patches: list[Patch] = []
     proposals: list[InboxItem] = []
     room = count_removable(len(review.before))
-    for group in sorted(review.group(removed), key=lambda group: group.weakest):
+    for group in sorted(review.group_changes(removed), key=lambda group: group.weakest):
         # Changes that concern only pinned memories are proposed only if newer text contradicts them.
         is_fixed = all(_is_pinned(memory.before) for memory in group.staged)
         if is_fixed and all(sentence.fate is not SentenceFate.OVERTAKEN for sentence in group.removed):
@@ -127,7 +127,7 @@ class SaidSentences:
             for sentence in parse_document(text).list_sentences():
                 self._names[fold_words(sentence, signs=True)].append(name)
 
-    def judge(self, name: str, text: str) -> RemovedSentence:
+    def trace(self, name: str, text: str) -> RemovedSentence:
         """Return whether a sentence of the memory `name` is kept or lost, with the texts that contain it."""
         where = self._names.get(folded := fold_words(text, signs=True), () if re.search(r"\w", folded) else (name,))
         return RemovedSentence(name, text, SentenceFate.KEPT if where else SentenceFate.LOST, tuple(where))
@@ -209,7 +209,7 @@ class _Review:
         things = frozenset[str]().union(*(find_hard(_flatten(text)) for text in self._own_after.values()))
         removed = []
         for name, text in ((memory.name, memory.before) for memory in self._staged if memory.before is not None):
-            fates = (remaining.judge(name, sentence) for sentence in parse_document(text).list_sentences())
+            fates = (remaining.trace(name, sentence) for sentence in parse_document(text).list_sentences())
             removed += [fate for fate in fates if fate.fate is not SentenceFate.KEPT or name not in fate.where]
             if find_hard(description := frontmatter.parse_fields(text).description) - things:
                 removed.append(RemovedSentence(name, description, SentenceFate.LOST))
@@ -228,7 +228,7 @@ class _Review:
             new = [
                 text
                 for text in texts
-                if source.judge("", text).fate is not SentenceFate.KEPT or (text not in old and self._is_theirs(text))
+                if source.trace("", text).fate is not SentenceFate.KEPT or (text not in old and self._is_theirs(text))
             ]
             body = frontmatter.split_frontmatter(memory.text).body
             known = {*parse_terms(f"{body} {old_fields.title} {old_fields.description}")}
@@ -244,7 +244,7 @@ class _Review:
                 added[memory.name] = tuple(dict.fromkeys(new))
         return added
 
-    def ask(
+    def ask_judge(
         self, reader: Model, removed: Sequence[RemovedSentence], added: Mapping[str, tuple[str, ...]]
     ) -> list[RemovedSentence]:
         """Ask the judge about these sentences. Store the unsupported additions and return the removed sentences."""
@@ -303,8 +303,8 @@ class _Review:
 
     def _is_theirs(self, text: str) -> bool:
         """Return whether a team memory contained this sentence before any private memory, so that it may be a copy."""
-        theirs = [self._ages[name] for name in self._shared_index.judge("", text).where if name]
-        own = [self._ages[name] for name in self._own_index.judge("", text).where if name]
+        theirs = [self._ages[name] for name in self._shared_index.trace("", text).where if name]
+        own = [self._ages[name] for name in self._own_index.trace("", text).where if name]
         return bool(theirs) and (not own or min(theirs) <= min(own))
 
     def _list_typed(self, since: float = 0.0) -> list[JudgeSource]:
@@ -342,7 +342,7 @@ class _Review:
 
     # --- patches and items ------------------------------------------------------------------------------------------
 
-    def group(self, removed: Sequence[RemovedSentence]) -> list[_Group]:
+    def group_changes(self, removed: Sequence[RemovedSentence]) -> list[_Group]:
         """Group the changes whose sentences appear in each other."""
         repaired = map(self._repair_frontmatter, self._staged)
         staged = {memory.name: memory for memory in repaired if memory.is_changed}
@@ -440,7 +440,7 @@ class _Review:
         """Return the edits of one memory. They keep its age, because tidying does not make a memory newer."""
         if staged.text is None:
             return make_edits([staged])
-        where = [self._own_index.judge("", text).where for text in parse_document(staged.text).list_sentences()]
+        where = [self._own_index.trace("", text).where for text in parse_document(staged.text).list_sentences()]
         own = [self._ages[memory.name] for memory in group.staged if memory.before is not None]
         is_new = not own or (bool(self._typed) and not all(where))
         times = [self._ages[name] for names in where for name in names if name] or own

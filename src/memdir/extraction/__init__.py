@@ -321,7 +321,7 @@ class _Run:
         asked = [request for request in requests if request.is_explicit]
         own = self._find_own_writes()
         if own is not None or self.explicit_only:
-            open_requests: Sequence[MemoryRequest] = _leave_out_written(asked, own or ())
+            open_requests: Sequence[MemoryRequest] = _drop_written(asked, own or ())
             ran = self.ran
             if self.model is not None and not self.problem and not self.is_offline:
                 open_requests, ran = self._confirm_requests(self.model, open_requests)
@@ -418,7 +418,7 @@ class _Run:
         opinion = self._check_writes(model, (), {}, asked, asked).opinion if asked else None
         if opinion is None:
             return asked, None
-        confirmed = [one for number, one in enumerate(asked) if opinion.follows.get(_name_case(number))]
+        confirmed = [request for number, request in enumerate(asked) if opinion.follows.get(_name_case(number))]
         return confirmed, ForkResult(ForkEnd.DONE, turns=opinion.requests, usage=opinion.usage, first=opinion.usage)
 
     def _list_shared(self) -> frozenset[str]:
@@ -601,7 +601,7 @@ class _Plan:
         )
 
 
-def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[StoreBase, str]]) -> list[MemoryRequest]:
+def _drop_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[StoreBase, str]]) -> list[MemoryRequest]:
     """Return the requests that the agent has not already handled by writing or removing a memory."""
     current, past = list[str](), list[str]()
     for store, name in own:
@@ -611,9 +611,9 @@ def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[St
             past += _read_past(store, name)
     removed = [text for text in past if text not in current]
     return [
-        one
-        for one in requests
-        if not any(is_said(one, text) for text in (removed if one.action == FORGET else current))
+        request
+        for request in requests
+        if not any(is_said(request, text) for text in (removed if request.action == FORGET else current))
     ]
 
 

@@ -32,14 +32,14 @@ from memdir.store.secrets import mask_model
 from memdir.text import cut_middle, one_line, shorten
 
 PURPOSE = "extract"
-CONTEXT_MESSAGES = 6  # before the new ones: "no, not like that" needs the message it answers
+CONTEXT_MESSAGES = 6  # messages before the new ones, because "no, not like that" needs the message it answers
 _CLOSE = 8  # memories whose text is shown to a model that cannot read files
-_NEWEST = 20  # entries of a shortened manifest that are the newest
+_NEWEST = 20  # number of newest memories that are always in a shortened manifest
 _FOREIGN = "\n[text from elsewhere, {lines} lines]\n"
-_CALL_CHARS = 160  # of one call's arguments
-_MESSAGE_CHARS = EXTRACT_SLICE_CHARS // 5  # so that no message crowds out the others
-_CONTEXT_CHARS = 4_000  # of a message before the new ones
-_LAST = "done"  # what the task asks for beside the last calls
+_CALL_CHARS = 160  # max characters shown of a call's arguments
+_MESSAGE_CHARS = EXTRACT_SLICE_CHARS // 5  # limit per message, so that one message cannot use up the prompt
+_CONTEXT_CHARS = 4_000  # max characters of each message before the new ones
+_LAST = "done"  # the word that the model must write next to its last calls
 _NONE = "(none)"
 _SCOPES = {
     Scope.PRIVATE: "This project",

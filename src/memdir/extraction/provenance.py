@@ -221,7 +221,7 @@ def find_unsaid(text: str, said: SaidWords, *, only_hosts: bool = False) -> list
     is_dated = _compile_said("months").search(text) is not None
     plain = _DATE.sub(" ", text)
     is_title = sum(word[:1].isupper() for word in plain.split()) * 2 > len(plain.split())
-    has_common_capitals = is_title or any(one.name == "de" for one in find_request_languages(plain))
+    has_common_capitals = is_title or any(language.name == "de" for language in find_request_languages(plain))
     unsaid = []
     for match in _TOKEN.finditer(plain):
         token = match[0].rstrip(".:/-+~'’")
@@ -263,8 +263,8 @@ def _join_digits(text: str) -> str:
 def _load_numbers() -> dict[str, int]:
     small = {
         word: value
-        for one in load_date_languages()
-        for value, words in enumerate(one.numbers, 1)
+        for language in load_date_languages()
+        for value, words in enumerate(language.numbers, 1)
         for word in words.split()
     }
     large = {word: int(value) for value, words in read_file("said")["numbers"].items() for word in words.split()}

@@ -30,7 +30,7 @@ _LANGUAGE_CHARS = 20  # a longer word after a code fence is text, not a language
 _CODE = re.compile(r"`[^`\n]+`")
 _PARAGRAPH = re.compile(r"\S.*(?:\n(?!\s*$|\*\*).*)*", re.MULTILINE)  # up to a blank line or a label in bold
 _BLANK = re.compile(r"(?:[ \t]*\r?\n)+")
-_BLOCK = re.compile(r"[ \t]*(?:[-*+>|#`~]|\d{1,3}[.)])")  # begins a line that the next one would be part of
+_BLOCK = re.compile(r"[ \t]*(?:[-*+>|#`~]|\d{1,3}[.)])")  # a list item or quotation, which a next line would join
 
 
 class PartKind(StrEnum):

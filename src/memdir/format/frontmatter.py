@@ -291,7 +291,7 @@ def _edit_flow(line: str, key: str, value: FieldValue) -> str | None:
 def _render_field(key: str, value: str | tuple[str, ...] | Mapping[str, Any], newline: str = "\n") -> str:
     if isinstance(value, str):
         return f"{key}: {value if key in _UNQUOTED_KEYS else _render_value(value)}"
-    if isinstance(value, Mapping):  # lists on one line, because a header has at most 30
+    if isinstance(value, Mapping):  # lists on one line, because a header has at most 30 lines
         rows = {name: f"[{', '.join(map(_quote, item))}]" for name, item in value.items() if isinstance(item, tuple)}
         texts = {name: item for name, item in value.items() if isinstance(item, str)}
         return newline.join([f"{key}:", *(f"  {name}: {item}" for name, item in {**texts, **rows}.items())])

@@ -1,11 +1,11 @@
 """`memdir chat`: the reference host of memory, and the command a newcomer runs first.
 
-This module holds the state of one chat and its loop: a line comes in, it is a command or a message, and the result is
-shown. `chat_terminal` reads and shows, `chat_commands` has the /commands and the assistant without a model, `chat_model`
-runs a turn with a model. None of them holds a rule of memory: those are behind `memdir.session.Session`.
+This module contains the state of a chat and its loop, which reads a line, handles it as a command or message, and shows
+the result. `chat_terminal` is input and output, `chat_commands` the /commands and the assistant without a model, and
+`chat_model` a turn with a model. They make no decisions about memory: `memdir.session.Session` does.
 
-A person's Ctrl-C stops a turn or clears the line; two in a row end the chat, as Ctrl-D does. When lines are played from a
-file or pipe, nobody can interrupt and nobody can be asked.
+Ctrl-C stops a turn or clears the line; pressing it twice in a row ends the chat, as Ctrl-D does. If the lines come from a
+file or pipe, the chat asks no questions.
 """
 
 import gc
@@ -69,11 +69,11 @@ class ChatOptions:
 
 def chat(*, cwd: Path, variables: Mapping[str, str] | None, run_verb: RunVerb, spec: str | None, **options: Any) -> int:
     """Run a chat and return the exit code; `options` are fields of ChatOptions."""
-    gc.enable()  # a chat may last
+    gc.enable()  # other commands run without the garbage collector, but a chat may run for hours
     try:
         return Chat(ChatOptions(model=spec, **options), cwd=cwd, variables=variables, run_verb=run_verb).run()
     except BrokenPipeError:
-        # The reader has gone: the interpreter's last flush must not fail.
+        # Nobody reads the output any more; redirect it so that the interpreter's last flush does not fail.
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return 0

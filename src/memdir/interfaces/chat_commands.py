@@ -1,12 +1,12 @@
 """The /commands of chat, the assistant without a model, and `memdir demo`.
 
-Most commands are verbs of the command line, run in this project and by this chat's clock; the others are about the
-conversation. The assistant without a model quotes memories with name and age, in English whatever it quotes:
+Most /commands run a `memdir` command in this project, using the chat's clock; the others concern the conversation. The
+assistant without a model answers in English and quotes memories with their name and age:
 
-    question --recall--> memories --answer_question--> what the nearest of them says
-    statement --extract, or as it was said--> what was kept --describe_learned--> and how to undo it
+    question --recall--> memories --answer_question--> a quotation of the best matches
+    statement --remember--> saved memory --describe_learned--> what was saved and how to undo it
 
-Of memories that contradict each other the newest comes first, and the answer says that they disagree.
+If memories contradict each other, the answer says so and quotes the newest first.
 """
 
 import difflib
@@ -149,7 +149,7 @@ def _forget_memory(talk: ChatTalk, arguments: str) -> None:
     if "--purge" not in words:
         _show_result(talk, talk.session.forget(_require(arguments, "what to forget: a name, or what it is about")))
     elif talk.run_verb("forget", *words) == 0:
-        # The conversation may be a trace of it, too: neither transcript nor model keeps it.
+        # The conversation may contain the purged text, so begin a new one.
         talk.clear()
         talk.screen.show("notice", "A new conversation, so that this one leaves no trace.")
 
@@ -250,7 +250,7 @@ _RIVALS = 3  # memories quoted where they disagree
 _CHARS = 320  # shown of one memory
 _STATEMENT = 1_000  # characters; a longer text is a document
 _WHY = ("why", "warum", "wieso", "pourquoi", "por qué", "为什么", "為什麼", "なぜ", "どうして")
-# Questions without a question mark. What has a comma is mostly an order ("when you are done, …").
+# Questions without a question mark. A sentence with a comma is usually an order ("when you are done, …").
 _ASKING = re.compile(
     r"(?:when|where|what|who|whose|which|how|why|wann|wo|was|wer|wie|warum|welche[rsn]?|quand|où|qui|comment|pourquoi|"
     r"quels?|quelles?|cuándo|dónde|qué|quién|cómo|cuál)\b[^,;.!\n]{3,80}\Z",
@@ -454,8 +454,8 @@ def _find_passage(fact: MemoryFacts, query: str) -> str:
     return max(sentences, key=lambda sentence: len(query_terms.intersection(parse_terms(sentence))))
 
 
-# The script of `memdir demo`: a line with # is a comment for the onlooker, one with + is done by another agent, any
-# other is typed into the chat.
+# The script of `memdir demo`. Lines that begin with # are comments for the viewer, those with + are done by another
+# agent, and all others are typed into the chat.
 SCRIPT = """
 # Day one. Somebody talks to an assistant that has a memory. No model, no server: patterns and plain files.
 /now 2026-03-02

@@ -2,12 +2,12 @@
 
     prompt arrives -> recall begins -> request -> reply in pieces -> tools -> request ... -> final reply -> extraction
 
-Recalled memories go into the first request they are ready for. The parts of a request that stay the same come first, so
-that a provider's cache covers all but the newest.
+Each request includes the recalled memories that are ready by then. The parts of a request that do not change come first,
+so that a provider's cache covers everything except the newest messages.
 
-The tools read, search, edit and write files below the project, each with the person's permission. Memory files go through
-the store and need no permission, since `/undo` reverts them; lines can be added to the daily log of today. No link is followed, hidden files and files that look like
-secrets are not shown, and there is no shell and no network.
+The tools read, search, edit and write files in the project if the user permits it. Changes of memory files go through the
+store and need no permission, because `/undo` reverts them; today's log can only be appended to. The tools do not follow
+links, show no hidden files or files that look like secrets, and offer no shell and no network.
 """
 
 import contextlib
@@ -37,11 +37,11 @@ from memdir.records import LOGS_FOLDER, Message, Model, Origin, Reply, Request, 
 from memdir.store.files import FileStore
 from memdir.text import fold, one_line, replace_surrogates, shorten
 
-ROUNDS = 40  # requests of one turn
+ROUNDS = 40  # the most requests in one turn
 COMPACT_TOKENS = 150_000  # a conversation longer than this is compacted before the next turn
 _REPLY_TOKENS = 8_000
-_RECALL_SECONDS = 0.25  # for the first request; a later one gets what was not ready
-_PLAYED_SECONDS = 30.0  # the same where nobody waits, so that a script plays alike on any machine
+_RECALL_SECONDS = 0.25  # how long the first request waits for recalled memories
+_PLAYED_SECONDS = 30.0  # the same for a script, so that it gives the same results on slow machines
 _PURPOSE = "chat"
 _STOPPED = "The person stopped this turn."
 _NOT_ALLOWED = "The person did not allow this."
@@ -111,17 +111,17 @@ class _Turn:
             self._add_reminders(0 if number else _PLAYED_SECONDS if self._talk.screen.echoes else _RECALL_SECONDS)
             reply = self._ask_model()
             if reply.stop is StopReason.LENGTH and reply.calls:
-                # A call may have been cut: it is neither run nor kept.
+                # The last call may be truncated, so discard the calls.
                 reply = self._reply = Reply(reply.text, reply.usage, stop=reply.stop)
             if reply.text or reply.calls:
                 self._talk.add(Message("assistant", reply.text, calls=reply.calls, raw=reply.raw))
             if not reply.calls:
                 self._show_end(reply)
-                self._add_reminders(0)  # too late for this reply, in time for the next
+                self._add_reminders(0)  # memories that are ready only now go into the next request
                 return
             self._reply = None
             read = [self._run_call(call) for call in reply.calls]
-            # After all results: nothing may stand between them.
+            # Add this after all results, because providers allow no message between them.
             if added := self._talk.session.note_read([path for path in read if path is not None]):
                 self._talk.add(Message("user", added, is_meta=True))
         self._talk.screen.show("warning", f"the model was stopped after {ROUNDS} requests")

@@ -1,10 +1,10 @@
 """The terminal of chat: the screen, the lines typed or played, permissions, and the transcript on disk.
 
-Everything shown is an event with a kind, a text and facts. A person sees the text, made printable; a program gets one JSON
-object a line (docs/json.md). Events of background threads are queued; the main thread shows them when no line is
-half-written: before a prompt, or after an answer.
+All output consists of events with a kind, a text and facts. Users see the text, made printable; with --json, each event is
+one JSON object on a line (docs/json.md). Events from background threads are queued, and the main thread shows them when
+no line is half-written: before a prompt, or after an answer.
 
-The transcript has the form of Claude Code's own, which `memdir extract`, `notes` and resuming read.
+The transcript has Claude Code's format, which `memdir extract`, `memdir notes` and resuming a chat can read.
 """
 
 import contextlib

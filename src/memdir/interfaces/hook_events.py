@@ -52,7 +52,7 @@ _NOTES_SECONDS = 1.2  # to wait for a running update of the notes; the deadline 
 _CHANGES = 50  # the most changes to search for dreams since the last start
 _PROBLEMS = 3
 _RECENT = timedelta(days=7)  # how far back problems are shown if no session has started before
-_UNLEARNED = timedelta(days=1)  # how long before the last start a missed conversation may have changed
+_UNLEARNED = timedelta(days=1)  # conversations that changed up to this long before the last start are considered
 _LIVE = timedelta(minutes=2)
 _DREAM = "dream"
 _TIDIED_CHARS = 400

@@ -91,7 +91,7 @@ def handle_before(call: HookInput, output: HookOutput) -> None:
 
 
 def handle_after(call: HookInput, output: HookOutput) -> None:
-    """Show memories that have become ready, or those about a command that failed, and record which ones were read."""
+    """Show memories selected in the background or about a failed command; record the memories that the tool read."""
     name = plain_name(call.text("tool_name"))
     if not call.session:
         return
@@ -314,7 +314,7 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
 
 
 def _check_new_text(project: "Project", write: "FileWrite", session: str) -> "WriteVerdict":
-    """Refuse to pin memories, and send writes to team memory to the inbox if the user reviews them."""
+    """Refuse to pin memories or enforce rules; send team writes to the inbox if the user reviews them."""
     from memdir.conversation.tool_calls import WriteVerdict
     from memdir.format.frontmatter import decode, parse_fields
     from memdir.store.plan import FileChange, is_index_path, is_team

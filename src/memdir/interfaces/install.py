@@ -293,7 +293,7 @@ def _is_ours(group: object) -> bool:
 
 
 def _find_server(table: object, key: str) -> object:
-    """Return our server, None if the name is unused, or _THEIRS if another program uses it."""
+    """Return our MCP server in a settings table, None if our name is unused, or _THEIRS if another program uses it."""
     servers = table.get(key) if isinstance(table, dict) else None
     if not isinstance(servers, dict) or NAME not in servers:
         return None

@@ -145,7 +145,7 @@ class McpContext:
 
 
 def make_server(context: McpContext) -> Server[Any]:
-    """Return a server for one project; it is stateless, so one server handles all connections."""
+    """Return the MCP server of a project. It keeps no state, so one server handles all connections."""
 
     async def run(work: Callable[[Project], Answer]) -> Answer:
         try:

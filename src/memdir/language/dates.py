@@ -55,13 +55,13 @@ class DateLanguage:
     several forms match at an offset, the longest is used.
     """
 
-    cues: str  # every form contains one of them, so a text without any is skipped
+    cues: str  # every form contains a cue, so a text without any cue is skipped
     forms: tuple[tuple[str, str, int], ...]
     weekdays: tuple[str, ...]
     numbers: tuple[str, ...]  # one, two, three…; several words for one number are separated by spaces
     units: tuple[str, ...]  # day, week, month, quarter, year as they are counted
     spans: tuple[str, ...]  # week, month, quarter, year
-    past: str  # signs of a tense
+    past: str  # words that show the past tense
     ahead: str
     habit: str  # words that make the bare weekdays of a sentence a habit
     doubt: str  # the same, unless a preposition sets a limit ("by Friday")
@@ -207,7 +207,7 @@ def _render(text: str, phrase: DatePhrase, day: date) -> str:
         words = words[0].upper() + words[1:]
     if language.spaced:
         return words
-    # In a language without spaces a date still needs one next to digits and Latin letters.
+    # Even in a language without spaces, a date needs a space next to digits and Latin letters.
     left = " " if re.search(r"[A-Za-z0-9]\Z", text[: phrase.start]) else ""
     right = " " if re.match(r"[A-Za-z0-9]", text[phrase.end :]) and words[-1].isascii() else ""
     return f"{left}{words}{right}"

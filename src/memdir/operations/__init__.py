@@ -1,1 +1,1 @@
-"""Operations on memories: each is written once, and every interface calls it and words its result."""
+"""Operations on memories, shared by all interfaces. Each interface renders the results for its users."""

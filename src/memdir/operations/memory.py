@@ -1,10 +1,10 @@
-"""`Memory`, the object of the public API, and `AsyncMemory`, the same for an event loop.
+"""`Memory`, the main class of the public API, and `AsyncMemory`, its asynchronous version.
 
     with memdir.Memory("agent/notes") as memory:
         memory.remember("we deploy on Tuesdays only")
         print([hit.title for hit in memory.recall("may I deploy on Friday?")])
 
-Each method calls one operation or engine and holds no rule of its own.
+Each method calls one function of another module and contains no logic of its own.
 """
 
 from collections.abc import Callable, Coroutine, Sequence

@@ -25,7 +25,7 @@ _VERBS = ("promote", "demote")
 
 
 def find_scope_store(project: Project, name: str, to: Scope) -> tuple[FileStore, str]:
-    """Return the store of a scope and the name of the memory in it. Raise SettingsError if there is none."""
+    """Return the store of a scope and the memory's name there. Raise SettingsError if there is no such store."""
     short = name.partition("/")[2] if is_team(name) else name
     if to is Scope.TEAM:
         return project.private, f"{TEAM_FOLDER}/{short}"
@@ -49,13 +49,13 @@ def move(
     to = Scope.TEAM if is_team(new_name) else target.scope
     if target is source and new_name == name:
         raise ConflictError(f"{name} is already a {to.value} memory", hint="`memdir list` shows the scope of each")
-    new_file, gone = Put(new_name, decode(data), _find_hook(source, name)), Forget(name, digest_of(data))
+    new_file, drop = Put(new_name, decode(data), _find_hook(source, name)), Forget(name, digest_of(data))
     try:
         if target is source:
-            edits = [new_file, gone, *_relink(source, name, new_name)]
+            edits = [new_file, drop, *_relink(source, name, new_name)]
             changes = change(source, edits, context, verb=verb).check_written().changes
         else:
-            changes = _move_across(target, new_file, source, gone, data, context, verb=verb)
+            changes = _move_across(target, new_file, source, drop, data, context, verb=verb)
     except ConflictError as error:
         if "already exists" not in str(error):
             raise
@@ -84,26 +84,26 @@ def find_traces(project: Project, store: FileStore, name: str) -> list[tuple[Fil
 
 
 def _move_across(
-    target: FileStore, new_file: Put, source: FileStore, gone: Forget, data: bytes, context: WriteContext, *, verb: str
+    target: FileStore, new_file: Put, source: FileStore, drop: Forget, data: bytes, context: WriteContext, *, verb: str
 ) -> tuple[tuple[StoreBase, int], ...]:
     def explain(why: str) -> WriteContext:
         return replace(context, origin=replace(context.origin, why=context.origin.why or why))
 
-    arrived: tuple[tuple[StoreBase, int], ...] = ()
+    added: tuple[tuple[StoreBase, int], ...] = ()
     if target.read_bytes(f"{new_file.name}.md") != data:  # otherwise an interrupted move is completed
-        memory = source.read(gone.name)
-        if memory.digest == gone.expect:  # otherwise the change below is refused
+        memory = source.read(drop.name)
+        if memory.digest == drop.expect:  # otherwise the change below is refused
             (facts,) = find_sources(source, [memory]).values()
             target.note_sources({(f"{new_file.name}.md", memory.digest): facts})
-        arrived = change(target, [new_file], explain(f"from {source.root}"), verb=verb).check_written().changes
+        added = change(target, [new_file], explain(f"from {source.root}"), verb=verb).check_written().changes
     try:
-        left = change(source, [gone], explain(f"to {target.root}"), verb=verb).check_written().changes
+        removed = change(source, [drop], explain(f"to {target.root}"), verb=verb).check_written().changes
     except ConflictError:
         # If the memory changed since, the copy is outdated; if it was deleted, the copy may be the only one.
-        if arrived and source.read_bytes(f"{gone.name}.md") is not None:
-            target.undo(arrived[0][1], origin=replace(context.origin, why="the source changed during the move"))
+        if added and source.read_bytes(f"{drop.name}.md") is not None:
+            target.undo(added[0][1], origin=replace(context.origin, why="the source changed during the move"))
         raise
-    return (*left, *arrived)
+    return (*removed, *added)
 
 
 def _find_hook(store: FileStore, name: str) -> str:

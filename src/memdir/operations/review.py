@@ -70,7 +70,7 @@ def decide(
     if approve:
         context.check_on()
         if take:
-            edits = _find_taken(item, take)
+            edits = _make_version_edits(item, take)
         edits = find_payload_edits(item.payload) if edits is None else edits
         if kind.needs_edits and not edits:
             hint = "reject it; its source can propose it again"
@@ -91,7 +91,7 @@ def find_versions(item: InboxItem) -> dict[str, str]:
     return {key: text for key, text in texts.items() if isinstance(text, str)} if "merged" in item.payload else {}
 
 
-def _find_taken(item: InboxItem, take: str) -> tuple[Edit, ...]:
+def _make_version_edits(item: InboxItem, take: str) -> tuple[Edit, ...]:
     texts = find_versions(item)
     if take not in texts:
         hint = (

@@ -194,8 +194,8 @@ def clean_text(text: str) -> str:
     return replace_surrogates(text).replace("\0", "\ufffd")
 
 
-def _make_unavailable_error(words: str) -> DiskError:
-    return DiskError(f"the database is not responding: {words}", hint="try again; `memdir serve --check` tests it")
+def _make_unavailable_error(reason: str) -> DiskError:
+    return DiskError(f"the database is not responding: {reason}", hint="try again; `memdir serve --check` tests it")
 
 
 def run_as_owner(dsn: str) -> "psycopg.Connection[Row]":

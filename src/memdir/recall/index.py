@@ -213,7 +213,7 @@ _APPEND = (
 )
 _ADD_TERM = "INSERT INTO terms (word, df) VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET df = df + excluded.df"
 _ADD_COUNT = "INSERT INTO totals VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
-_MANY = 500  # values in one IN (…)
+_MANY = 500  # max values in one IN (…)
 _BUSY_SECONDS = 0.5
 LARGE = 500  # files; listing fewer takes no noticeable time, and finds files overwritten in place
 _SETTLED_NS = 2_000_000_000  # a folder that has just changed may change again with the same mtime

@@ -73,7 +73,7 @@ IGNORED = "the message asks to leave it out"
 NOT_USEFUL = "it was not useful before, and this is not certain enough"
 INDEXED = "its index line, which the conversation has, says the same"
 CERTAIN = 1.0  # confidence above which a memory is shown although it was not useful before
-_BUSY_SECONDS = 0.05  # a busy index is not worth waiting for
+_BUSY_SECONDS = 0.05  # max wait for a busy index
 
 
 class RecallSkip(SkipReason):
@@ -136,7 +136,7 @@ class RecallResult:
     memories: tuple[Excerpt, ...] = ()
     skipped: RecallSkip | None = None
     elapsed_ms: float = 0.0
-    owners: tuple[Store, ...] = field(default=(), repr=False, compare=False)  # of `memories`, one each
+    owners: tuple[Store, ...] = field(default=(), repr=False, compare=False)  # the store of each memory
     ranking: PromptRanking = field(default=PromptRanking(), repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Excerpt]:

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
 LENGTH = 0.5  # BM25's b: how much a long text is penalised for its length
 FULL_MATCH = 1.4  # the usual saturated count of a matching word, so that a full match scores about 1
-SOFT_START, SOFT_TOP = 0.25, 0.9  # a neighbour at cosine 0.25 counts 0, one at 1 counts 0.9
-KIN_WORTH, KIN_LETTERS = 0.4, 5  # a word with only the same beginning, and the length of that
+SOFT_START, SOFT_TOP = 0.25, 0.9  # a neighbour's weight: 0 at cosine 0.25, 0.9 at cosine 1
+KIN_WORTH, KIN_LETTERS = 0.4, 5  # weight of a word that only begins alike, and the letters it must share
 REQUEST_WORTH = 0.4  # words that phrase a request
 CANDIDATES, PLAIN_CANDIDATES = 100, 250  # fully scored, with vectors and without; more changed nothing in any set
 POSTINGS = 8_000  # max postings of a query; the rest of its words only rescore
@@ -81,7 +81,7 @@ SHOW = (
 )  # fmt: skip
 SHORT_TERMS, LONG_TERMS = 3, 7  # a prompt with up to this many terms is short, from this many on long
 HEAVY = 5.0  # about the weight of a rare word
-LEAST_WORDS = 0.1  # min match of words for a memory to be shown: a neighbour of one word is too little
+LEAST_WORDS = 0.1  # min word match for a memory to be shown: a neighbour of a single word is too little
 UNTAUGHT = 0.35  # min match of words in languages that the gate does not know; 2 is a full match
 LEADERS = 6  # the best memories that a memory is compared with
 Matches = dict[str, list[tuple[int, float]]]  # a word of the directory -> numbers of the terms it matches, and weights
@@ -199,7 +199,7 @@ class LocalSearch:
         self._weight = 0.0  # what `weigh_prompt` returned for the last prompt
         self._empty: set[int] = set()  # stores without a memory, for which no index is made
         self._folder: TemporaryDirectory[str] | None = None
-        self._is_aside = False  # use temporary indexes, because the stores' own cannot be used
+        self._is_aside = False  # whether to use temporary indexes, because the stores' indexes cannot be used
 
     @property
     def name(self) -> str:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 # Without a stub; Python 3.11 to 3.14 have it.
 _parser: Any = import_module("re._parser")
 TRIGGER_COLUMNS = "doc INTEGER, kind TEXT, key TEXT, pattern TEXT, PRIMARY KEY (kind, key, doc, pattern)"
-COMMON = 3  # a name or file that more memories mention says too little
+COMMON = 3  # a name or file that more memories mention is too common to be a trigger
 _LISTED = "(SELECT value FROM json_each(?))"
 _ALTERNATIVES = 12
 _BUSY_SECONDS = 0.05
@@ -63,8 +63,8 @@ _ARITY = re.compile(r"(?<=\w)[!?]?/\d\Z")
 _GLOB = re.compile(r"\*\*/|\*+|\?|(?P<choice>\{[^{}/]*\})|(?P<letters>\[[^\]/]+\])|[^*?{\[]+|.", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}|[^\W_]+")
 _GLOB_SIGNS, _ENDING = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\*"), re.compile(r"\.\w{1,5}\Z")
-_STEM_CHARS = 4  # of a file's name in a glob; fewer match too much
-_ENDING_CHARS = 4  # of an inflected word behind its stem
+_STEM_CHARS = 4  # min letters of a file name in a glob; fewer match too much
+_ENDING_CHARS = 4  # max letters of an inflected word after its stem
 _NAME = re.compile(r"[A-Za-z_]\w+")
 _WORDS = re.compile(r"[^\s;|&()<>\"'`]+")
 

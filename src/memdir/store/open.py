@@ -526,11 +526,11 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
             parent = next(path for path in new.parents if path.exists())
             if old.exists() and os.stat(old).st_dev != os.stat(parent).st_dev:
                 raise PathError(str(old), f"it is not on the same file system as {parent}", hint="move it by hand")
-        aside = _move(source, target)
+        aside = _move_directory(source, target)
         if moved_state != new_state and moved_state.is_dir():
             make_private_dirs(new_state.parent)
-            _keep(_move(moved_state, new_state), new_state)
-        _keep(aside, new_state)
+            _keep_replaced(_move_directory(moved_state, new_state), new_state)
+        _keep_replaced(aside, new_state)
 
 
 def move_memory(source: Path, target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:
@@ -598,7 +598,7 @@ def _has_files(memory: Path) -> bool:
     return False
 
 
-def _move(source: Path, target: Path) -> Path | None:
+def _move_directory(source: Path, target: Path) -> Path | None:
     aside = _find_free(target.parent, ".memdir-replaced") if target.exists() else None
     if aside is not None:
         os.rename(target, aside)
@@ -613,7 +613,7 @@ def _move(source: Path, target: Path) -> Path | None:
     return aside
 
 
-def _keep(aside: Path | None, state: Path) -> None:
+def _keep_replaced(aside: Path | None, state: Path) -> None:
     if aside is not None:
         make_private_dirs(state)
         os.rename(aside, _find_free(state, "replaced"))

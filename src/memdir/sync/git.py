@@ -101,7 +101,7 @@ class TeamClone:
             lock.unlink(missing_ok=True)
 
     def run(
-        self, *arguments: str, given: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
+        self, *arguments: str, stdin: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
     ) -> GitResult:
         """Run git once and return the result, even if git fails. `limit` is the maximum size of the files it writes."""
         settings = [*_QUIET, *(f"fetch.fsck.{name}=ignore" for name in _NAMES)]
@@ -109,20 +109,20 @@ class TeamClone:
         git = ["git", f"--git-dir={self.path}", "--no-pager", "--no-replace-objects", *options, *arguments]
         command = ["sh", "-c", _LIMITED, str(limit // _BLOCK), *git]
         environ = make_git_environ(self._environment, remote)
-        return _run(command, given, environ, seconds or self.deadline - monotonic())
+        return _run(command, stdin, environ, seconds or self.deadline - monotonic())
 
-    def ask(self, *arguments: str, given: bytes = b"") -> bytes:
-        result = self.run(*arguments, given=given)
+    def ask(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        result = self.run(*arguments, stdin=stdin)
         if result.code != 0:
             raise make_git_error(arguments[0], result)
         return result.out
 
 
-def make_git_error(verb: str, result: GitResult) -> GitError:
+def make_git_error(command: str, result: GitResult) -> GitError:
     """Return the error to raise for a failed git call."""
     if result.code == LATE:
         hint = "retry with a longer --timeout"
-        return GitError(f"git {verb} timed out", hint=hint)
+        return GitError(f"git {command} timed out", hint=hint)
     if result.code == ABSENT:
         return GitError("git is not installed", hint="install git, which team memory needs")
     if "signal 25" in result.said or result.code == -signal.SIGXFSZ:
@@ -132,7 +132,7 @@ def make_git_error(verb: str, result: GitResult) -> GitError:
     # Keep only git's error line.
     reason = re.split(r" (?:fatal|hint): | Please make sure ", error_line.group(1) if error_line else result.said)[0]
     reason = shorten(reason.strip(), 300)
-    return GitError(f"git {verb} failed: {reason or f'exit code {result.code}'}", hint=_HINT)
+    return GitError(f"git {command} failed: {reason or f'exit code {result.code}'}", hint=_HINT)
 
 
 def make_git_environ(environment: Environment, remote: str = "") -> dict[str, str]:
@@ -149,7 +149,7 @@ def make_git_environ(environment: Environment, remote: str = "") -> dict[str, st
     return env
 
 
-def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: float) -> GitResult:
+def _run(command: Sequence[str], stdin: bytes, env: Mapping[str, str], seconds: float) -> GitResult:
     if seconds <= 0:
         return GitResult(LATE, b"", "no time was left")
     # Write the output to files, so that the file size limit also applies to messages of the remote.
@@ -160,7 +160,7 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
             )
         except OSError as error:
             return GitResult(ABSENT, b"", str(error))
-        code = _wait(process, given, seconds)
+        code = _wait(process, stdin, seconds)
         out.seek(0)
         if code == 0:
             return GitResult(code, out.read(), "")
@@ -168,10 +168,10 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
         return GitResult(code, out.read(), one_line(stderr.read().decode("utf-8", "replace")))
 
 
-def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> int:
+def _wait(process: "subprocess.Popen[bytes]", stdin: bytes, seconds: float) -> int:
     """Wait until the process and its children, such as ssh, have ended; return the exit code."""
     try:
-        process.communicate(given, timeout=seconds)
+        process.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired:
         return LATE
     finally:
@@ -263,7 +263,7 @@ class GitRemote:
         names = sorted({sha for sha in shas if _SHA.fullmatch(sha)})
         if not names:
             return {}
-        out = self._copy.ask("cat-file", "--batch", given="".join(f"{sha}\n" for sha in names).encode("ascii"))
+        out = self._copy.ask("cat-file", "--batch", stdin="".join(f"{sha}\n" for sha in names).encode("ascii"))
         blobs: dict[str, bytes] = {}
         offset = 0
         for sha in names:
@@ -320,7 +320,7 @@ class GitRemote:
     def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Return texts by commit and path, omitting files that are missing, too large or not regular."""
         stdin = "".join(f"{commit}:{path}\n" for commit, path in wanted).encode("utf-8")
-        rows = self._copy.ask("cat-file", "--batch-check", given=stdin).decode("utf-8", "replace").splitlines()
+        rows = self._copy.ask("cat-file", "--batch-check", stdin=stdin).decode("utf-8", "replace").splitlines()
         objects: dict[tuple[str, str], str] = {}
         for spec, row in zip(wanted, rows, strict=True):
             facts = row.split(" ")
@@ -376,7 +376,7 @@ class GitRemote:
             else:
                 stream += [f"\nM 100644 inline {path}\ndata {len(data)}\n".encode(), data]
         stream.append(b"\n\nget-mark :1\ndone\n")
-        out = self._copy.ask("fast-import", "--force", "--quiet", "--done", given=b"".join(stream))
+        out = self._copy.ask("fast-import", "--force", "--quiet", "--done", stdin=b"".join(stream))
         sha = out.decode("ascii", "replace").strip()
         if not _SHA.fullmatch(sha):
             raise GitError("git fast-import did not report the new commit")

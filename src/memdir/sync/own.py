@@ -448,16 +448,16 @@ class SealedRemote:
             hint = "the branch was replaced; `memdir sync stop` and `memdir sync init` accept the new one"
             raise SettingsError("the remote's filename key changed", key="remote", hint=hint)
         self.names = names
-        return replace(tree, tree=self._open_tree(tree.tree), mark="")
+        return replace(tree, tree=self._decrypt_tree(tree.tree), mark="")
 
     def find_common(self, known: str, head: str) -> Mapping[str, state.TreeEntry] | None:
         common = self.inner.find_common(known, head)
-        return None if common is None else self._open_tree({path: common[path] for path in common if path != SYNC_FILE})
+        return None if common is None else self._decrypt_tree({key: common[key] for key in common if key != SYNC_FILE})
 
     def read(self, shas: Iterable[str]) -> dict[str, bytes]:
         names = set(shas)
         sealed = {self._objects[sha]: sha for sha in names if sha not in self._texts and sha in self._objects}
-        self._open(sealed)
+        self._decrypt(sealed)
         texts = {sha: self._opened[object][1] for object, sha in sealed.items() if object in self._opened}
         return {**{sha: self._texts[sha] for sha in names if sha in self._texts}, **texts}
 
@@ -466,11 +466,11 @@ class SealedRemote:
     ) -> tuple[str, state.PushState]:
         sealed: dict[str, bytes | None] = {}
         for path, data in self._cut_indexes(files).items():
-            name = path if path == SYNC_FILE else self._name(path)
+            name = path if path == SYNC_FILE else self._make_name(path)
             sealed[name] = data
             if data is not None and path != SYNC_FILE:
                 sealed[name] = encrypted = self._age.encrypt(path.encode() + b"\0" + data, self._recipients)
-                self._note(git.hash_blob(encrypted), path, data)
+                self._remember_content(git.hash_blob(encrypted), path, data)
         words, has_dates, dates = message.partition(state.DATES)
         if has_dates:
             secret = self._age.encrypt(dates.encode(), self._recipients)
@@ -478,9 +478,9 @@ class SealedRemote:
         return self.inner.push(tree, sealed, author, now, words)
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
-        names = {self._name(path): path for path in paths}
+        names = {self._make_name(path): path for path in paths}
         versions = self.inner.find_versions(head, after, names)
-        self._open({sha for shas in versions.values() for sha in shas})
+        self._decrypt({sha for shas in versions.values() for sha in shas})
         opened = {key: [self._opened[sha][1] for sha in shas if sha in self._opened] for key, shas in versions.items()}
         return {names[name]: set(map(git.hash_blob, texts)) for name, texts in opened.items()}
 
@@ -500,14 +500,14 @@ class SealedRemote:
         self.inner.keep(head)
         write_table(self._folder, OBJECTS, self._objects)
 
-    def _name(self, path: str) -> str:
+    def _make_name(self, path: str) -> str:
         return hmac.digest(bytes.fromhex(self.names), path.encode("utf-8", "surrogateescape"), "sha256").hex() + ".age"
 
-    def _note(self, sha: str, path: str, data: bytes) -> None:
+    def _remember_content(self, sha: str, path: str, data: bytes) -> None:
         self._opened[sha], self._texts[git.hash_blob(data)] = (path, data), data
         self._objects[git.hash_blob(data)] = sha
 
-    def _open(self, shas: Iterable[str]) -> None:
+    def _decrypt(self, shas: Iterable[str]) -> None:
         """Decrypt age files that have not been decrypted yet, except those encrypted to other recipients."""
         for sha, sealed in self.inner.read([sha for sha in shas if sha not in self._opened]).items():
             try:
@@ -515,14 +515,14 @@ class SealedRemote:
             except self._age.DecryptError:
                 continue
             if nul:
-                self._note(sha, path.decode("utf-8", "surrogateescape"), data)
+                self._remember_content(sha, path.decode("utf-8", "surrogateescape"), data)
 
-    def _open_tree(self, tree: Mapping[str, state.TreeEntry]) -> dict[str, state.TreeEntry]:
-        self._open({entry.sha for entry in tree.values()})
+    def _decrypt_tree(self, tree: Mapping[str, state.TreeEntry]) -> dict[str, state.TreeEntry]:
+        self._decrypt({entry.sha for entry in tree.values()})
         texts = dict[str, bytes]()
         for name, entry in tree.items():
             path, data = self._opened.get(entry.sha, ("", b""))
-            if not path or entry.mode != state.PLAIN_MODE or self._name(path) != name:
+            if not path or entry.mode != state.PLAIN_MODE or self._make_name(path) != name:
                 message = f"cannot decrypt {name[:12]}… with the key on this machine; nothing was changed"
                 raise FormatError(message, hint="use the same recipients on every machine; see docs/sync.md")
             texts[path] = data

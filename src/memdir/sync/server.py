@@ -243,7 +243,7 @@ class ServerRemote:
             content = None if data is None else data.decode("utf-8", "replace")
             rows.append({"path": path, "before": known.sha if known else None, "content": content})
         try:
-            for batch in _cut(rows):
+            for batch in _split_batches(rows):
                 pushed = self._push(batch, message)
                 if pushed.answer is not PushResult.DONE:
                     return tree.head, pushed
@@ -333,7 +333,7 @@ class ServerRemote:
         return {spec: texts[sha].decode("utf-8", "surrogateescape") for spec, sha in digests.items() if sha in texts}
 
 
-def _cut(rows: Sequence[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
+def _split_batches(rows: Sequence[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
     """Split rows into batches within the server's request limits."""
     batch: list[dict[str, Any]] = []
     size = 0

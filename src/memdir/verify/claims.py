@@ -27,8 +27,8 @@ from memdir.text import find_code_spans, list_lines
 from memdir.verify.records import Claim, ClaimKind
 
 # --- the forms of paths, symbols, constants, flags and command lines ---------------------------------------------------
-# A command line is split into words, quotes and `&&` like in a shell; nothing is expanded or run. A flag counts only if the
-# tool is not a well-known one: git's flags are not the project's.
+# A command line is split into words, quotes and `&&` like in a shell; nothing is expanded or run. Flags of well-known
+# tools such as git are not claims, because they do not belong to the project.
 
 # Endings that are also members of objects: `console.log`, `process.env`.
 _MEMBERS = frozenset({"map", "env", "in", "m", "v", "s", "r", "ac", "am", "snap", "log", "mod", "sum"})

@@ -35,7 +35,7 @@ _COMMITS = 2_000
 _WORDS = 5
 _SHOWN = 60
 
-# A line of a paragraph that goes on in the next line.
+# A line of a paragraph that continues on the next line.
 _WRAPPED = re.compile(
     r"^(?![ \t>]*#{1,6}[ \t])(.*\S)[ \t]*\n(?=[ \t>]*\S)(?![ \t>]*(?:[-*+]|\d+[.)]|#{1,6})[ \t])", re.MULTILINE
 )
@@ -85,7 +85,7 @@ def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[Reas
 def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[Reason]:
     if not ours:
         return
-    # Skip files that a link leads to outside the root, and unreadable ones.
+    # Skip links to files outside the root, and unreadable files.
     names = [name for name in _list_instructions(root) if _is_inside(root, root / name)]
     for name, reading in zip(names, [read_head(root / name, _FILE_BYTES) for name in names], strict=True):
         text = (reading.data or b"").decode("utf-8", "replace")

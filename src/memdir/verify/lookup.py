@@ -25,7 +25,7 @@ NEVER = "never seen in this project"
 _UNREAD = "the history could not be read to its end"
 _NO_PAST = "no history to look in"
 _OWN = frozenset({"self", "this", "cls", "super", "window", "document", "console", "process", "module", "exports"})
-_MANY = 200  # paths in one call of git
+_MANY = 200  # max paths in one git call
 _MANIFESTS = ("package.json", "Makefile", "makefile", "GNUmakefile", "*.mk", "justfile")
 
 

@@ -20,9 +20,9 @@ from memdir.frozen import dataclass
 from memdir.project.settings import git_environ
 from memdir.verify.project import WORDS, is_defined, is_document
 
-_DONE = b"\x02"  # the last piece of a stream that was read to its end
+_DONE = b"\x02"  # follows the last piece of a stream that was read to its end
 _BLOCK = 1 << 20
-_COMMIT_BYTES = 64 << 20  # of one commit's patch; a longer one is cut
+_COMMIT_BYTES = 64 << 20  # a longer patch of a commit is cut
 _QUIET = (
     "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}",
     "-c", "core.quotePath=false",
@@ -34,8 +34,8 @@ _LOG = (
 )  # fmt: skip
 _TOKENS = re.compile(rb"[A-Za-z_$][\w$]*|\d+|[^\s\w]")
 _IDENTIFIER = re.compile(rb"[A-Za-z_$][\w$]{2,}")
-_PAIRS = 400  # lines of one hunk that are compared; more are a rewrite
-_LIKE = 0.6  # ratio at which two names are alike
+_PAIRS = 400  # max lines of a hunk that are compared; a longer hunk is a rewrite
+_LIKE = 0.6  # min ratio at which two names are similar
 # A name after a defining keyword, a constant, or an assigned function.
 _NAMING = re.compile(
     rb"^[ \t]*(?:(?:export|default|pub(?:\([^()]*\))?|async|static|public|private|abstract|final)[ \t]+)*"

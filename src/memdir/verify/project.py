@@ -60,7 +60,7 @@ _TYPE = (
 _HEAD = rb"^[ \t]*(?:" + _TYPE + rb"){0,6}?[*&\"']*(?:[\w$]+(?:\.|::))*"
 _TYPED = rb"^[ \t]*(?:" + _TYPE + rb"){1,6}?[*&]*"
 _PARAMETERS = rb"[ \t]*(?:<[^<>\n]*>)?\((?:[^()\n]|\([^()\n]*\))*\)"  # the parameters of a function
-_MARK = b"Q9_Z"  # stands for the word that is looked for, so that one pattern serves all words
+_MARK = b"Q9_Z"  # stands for the word that is looked up, so that one pattern serves all words
 # A definition: after a keyword; at the start of a line, before `=`, `:` or `(…) {`; after a type; alone in its line.
 _FORMS = (
     _BEFORE + _MARK,

@@ -24,7 +24,7 @@ _NAME_CHARS = 80
 _SHOWN = 3  # claims in a caveat; `memdir verify` lists all
 _COLUMNS = "name, digest, state, checked, tree, claims, signature"
 _TABLE = f"CREATE TABLE IF NOT EXISTS verdicts ({_COLUMNS.replace('name', 'name TEXT PRIMARY KEY')})"
-_MANY = 400  # values in one IN (…)
+_MANY = 400  # max values in one IN (…)
 _BUSY_SECONDS = 0.5
 
 

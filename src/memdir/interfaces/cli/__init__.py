@@ -239,7 +239,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def count_words(number: int, singular: str) -> str:
-    """Return a number and its noun, as in `1 memory` and `2 memories`; `one` is the singular."""
+    """Return a number and its noun, as in `1 memory` and `2 memories`."""
     plural = f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"
     return f"{number} {singular if number == 1 else plural}"
 

@@ -305,7 +305,7 @@ def _read_session(call: CliContext, transcript: Path) -> str:
     return describe_transcript(path).session or str(path)
 
 
-# For each reason that a setting causes: the setting, and how to change it.
+# Reasons why notes are not updated that a setting causes: the setting, and a hint how to change it.
 _NOTES_REFUSED = {
     NotesSkip.PAUSED: ("paused", "`memdir resume`"),
     NotesSkip.NO_COMPACTION: ("notes", "see `autoCompactEnabled` in its settings"),

@@ -22,7 +22,7 @@ from memdir.recall.prefetch import select_in_background
 from memdir.records import count_outcomes
 from memdir.store.state import note_problem
 
-_TOOL_MESSAGES = 40  # the newest of a transcript, in which tools in use are found
+_TOOL_MESSAGES = 40  # the newest messages of a transcript, which are searched for tools in use
 _MEMORIES = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
     TableColumn("LINE", "dim", "line"),
@@ -71,7 +71,7 @@ def select_verb(call: CliContext, session: str) -> None:
     """Select memories for a pending question without output, for the next hook to show; a prompt hook starts this."""
 
     def read_tools(transcript: str) -> tuple[str, ...]:
-        with suppress(MemdirError):  # not written yet, or of a host whose transcripts cannot be read
+        with suppress(MemdirError):  # the transcript does not exist yet, or memdir cannot read its format
             return list_recent_tools(read_tail(transcript, _TOOL_MESSAGES)) if transcript else ()
         return ()
 

@@ -1,4 +1,4 @@
-"""`memdir rule`: rules that hold at the action, written in one command, tried, listed, switched off and overridden."""
+"""`memdir rule`: add, try, list, switch off and override rules that agents are reminded of when they act."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ _RULES = (
     TableColumn("FOLLOWED", "dim", "followed"),
     TableColumn("DESCRIPTION", "", "description", is_cut=True),
 )
-_OWN = (Scope.PRIVATE.value, Scope.USER.value)  # nobody else's rule interrupts an agent
+_OWN = (Scope.PRIVATE.value, Scope.USER.value)  # `memdir rule` cannot save to memory shared with others
 _LONG = re.compile(r"(?<!\S)--([a-z])[a-z]+(?:-[a-z]+)*(?!\S)")
 _FORCE = re.compile(r"(?<!\S)(?:--force|-f)(?!\S)")
 

@@ -139,7 +139,7 @@ def _make_scope(store: FileStore, order: str) -> Row:
     used, uses = measure_index(index, headers), store.count_recalls().by_name
     try:
         last, waiting, changes = store.changes(limit=1), len(store.inbox()), store.count_changes()
-    except DiskError:  # `doctor` says what is wrong with it
+    except DiskError:  # `doctor` reports the cause
         last, waiting, changes = (), 0, 0
     times = [uses.get(name, 0) for name in {header.name for header in headers}]
     for suffix in ("", "-wal"):
@@ -168,7 +168,7 @@ def _make_scope(store: FileStore, order: str) -> Row:
 def _count_background_selections(store: FileStore) -> dict[str, int]:
     """Count the latest background selections, and those that came only with the next prompt or not at all."""
     selected: list[Surfacing] = []
-    with suppress(DiskError):  # `doctor` says what is wrong with it
+    with suppress(DiskError):  # `doctor` reports the cause
         selected = [recall for recall in store.recalls(limit=_RECALLS) if recall.selector in BACKGROUND]
     late = sum(recall.moment in (Moment.LATE, Moment.TOO_LATE) for recall in selected)
     return {"selected": len(selected), "late": late}

@@ -1,6 +1,6 @@
-"""Adapters: a memdir store behind the memory interfaces of other SDKs, one module each, each an extra.
+"""Adapters that let other SDKs use memdir as their memory: one module and one package extra per SDK.
 
-They translate and hold no rule of memory. Without its SDK, an adapter's import names the extra that brings it.
+They make no decisions about memory. If its SDK is missing, importing an adapter raises an error that names the extra.
 """
 
 import json

@@ -4,7 +4,7 @@
         async for message in query(prompt="…", options=memory.add_to(ClaudeAgentOptions(…))):
             …
 
-UserPromptSubmit recalls; Stop extracts from the transcript in the background, and leaving waits for that. Each
+The UserPromptSubmit hook recalls; Stop learns from the transcript in the background, and `with` waits for it at the end. Each
 conversation is a memdir session with the same ID, so a memory shown by one process is not shown again by another. If memdir's
 hooks are installed for Claude Code itself, the client runs them too: use one of the two.
 
@@ -101,7 +101,7 @@ class AgentMemory:
         return [f"mcp__{SERVER}__{offer.name}" for offer in SdkTools.offers]
 
     async def on_prompt(self, hook_input: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """Recall for a prompt; returns in time, with the memories that are ready."""
+        """Return the memories recalled for a prompt; waits at most `seconds`, so some may be missing."""
         text = await asyncio.to_thread(self._recall, hook_input)
         if not text:
             return {}
@@ -134,7 +134,7 @@ class AgentMemory:
     def _extract(self, session: Session, path: str) -> None:
         try:
             session.turn_ended(list(read_messages(path)))
-        except MemdirError as error:  # memory never stops an agent
+        except MemdirError as error:  # report the error, because memory must not stop the agent
             self._callbacks.error(error)
 
     def _open(self, hook_input: Given) -> Session | None:

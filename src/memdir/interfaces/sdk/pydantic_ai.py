@@ -1,12 +1,12 @@
-"""pydantic-ai with a memory, as a capability.
+"""A capability that gives a pydantic-ai agent a memory.
 
     with memdir.Session(store) as memory:
         agent = Agent(model, capabilities=[Memory(memory)])
         result = await agent.run("…", message_history=…)
 
-It recalls when a run begins, adds what it found to the first request (from there it stays in the message history), offers
-the memory tools, and extracts from the run when it is over. One `memdir.Session` is one conversation; a server with many
-gives each run a capability of its own: `agent.run(…, capabilities=[Memory(…)])`.
+It recalls when a run begins, adds the memories to the first request (so the message history contains them), offers the
+memory tools, and learns from the run when it ends. Each conversation needs its own `memdir.Session`; a server with many
+conversations passes a capability to each run: `agent.run(…, capabilities=[Memory(…)])`.
 """
 
 import asyncio

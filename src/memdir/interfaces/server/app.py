@@ -107,16 +107,16 @@ class RateLimit:
         self._buckets: OrderedDict[object, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, key: object, most: int, *, cost: int = 1, now: float | None = None) -> float:
+    def take(self, key: object, limit: int, *, cost: int = 1, now: float | None = None) -> float:
         """Take `cost` tokens and return 0, or the seconds to wait if none is left. The cost may exceed what is left."""
         now = time.monotonic() if now is None else now
         with self._lock:
-            left, refilled_at = self._buckets.pop(key, (float(most), now))
-            left = min(float(most), left + (now - refilled_at) * most / 60)
+            left, refilled_at = self._buckets.pop(key, (float(limit), now))
+            left = min(float(limit), left + (now - refilled_at) * limit / 60)
             self._buckets[key] = (left - cost if left >= 1 else left), now
             if len(self._buckets) > _BUCKETS:
                 self._buckets.popitem(last=False)
-        return 0.0 if left >= 1 else (1 - left) * 60 / max(most, 1)
+        return 0.0 if left >= 1 else (1 - left) * 60 / max(limit, 1)
 
 
 class RateError(MemdirError):
@@ -204,9 +204,9 @@ class ApiServer:
 
     def count(self, caller: Caller, *, size: int = 0) -> None:
         """Count a request or the bytes of its body. Raises RateError above the credential's or organisation's limit."""
-        most, cost = (_SCANNED_A_MINUTE, size) if size else (caller.max_requests, 1)
-        for who, times in ((caller.actor, 1), ("", _ORGANISATION)):
-            if wait := self.rates.take((caller.tenant, who, bool(size)), most * times, cost=cost):
+        limit, cost = (_SCANNED_A_MINUTE, size) if size else (caller.max_requests, 1)
+        for actor, factor in ((caller.actor, 1), ("", _ORGANISATION)):
+            if wait := self.rates.take((caller.tenant, actor, bool(size)), limit * factor, cost=cost):
                 raise RateError(wait)
 
     def run(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> tuple[int, Json]:

@@ -1,7 +1,7 @@
 """Access control for the web interface on loopback, and the headers of every response.
 
 Any program and any web page on this machine can connect to a local port. A request is allowed if its Host is our own address
-(otherwise another domain could be made to point here), if no other site sent it, and if it has the cookie. The cookie is issued
+(otherwise another domain could be made to resolve to it), if no other site sent it, and if it has the cookie. The cookie is issued
 once, for a token in the fragment of the URL the user opens; browsers never send fragments. Browsers send cookies to every port
 of a host, so its name contains the port and its path is random: other servers on this machine never receive it.
 """

@@ -217,7 +217,7 @@ async def refuse(send: Send, status: int, reason: str, *extra: tuple[bytes, byte
 
 
 def _limit_body(app: App, limit: int) -> App:
-    """Return the application with a body limit: it gets 413 when reading more than `limit` bytes, after all other checks."""
+    """Limit request bodies: an application that reads more than `limit` bytes sees a disconnect, the client gets 413."""
 
     async def limited_app(scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

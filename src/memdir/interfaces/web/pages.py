@@ -92,7 +92,7 @@ def name_who(who: str) -> str:
 
 
 def name_by(who: str) -> str:
-    """Return the author, worded to follow "by"."""
+    """Return the author of a change as it reads after "by", such as `the agent`."""
     return WHO[who][1] if who in WHO else plain(who, 24)
 
 
