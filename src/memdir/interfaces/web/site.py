@@ -207,17 +207,19 @@ class Site:
         store = self.stores[key]
         states: dict[str, tuple[VerifyState, str]] = {}
         recalls = RecallCounts()
+        # Before anything is read, so that what changes in the meantime is noticed at the next request.
+        stamp = self._stamp(key)
         try:
-            headers = store.scan()
             if isinstance(store, Folder):
                 self._marks[key] = marks = dict[str, Stat]()
                 self._files[key] = store.list_signatures(marks)
                 states = read_states(store)
+            headers = store.scan()
             recalls = store.count_recalls()
             authors = find_authors(store, [header.name for header in headers])
         except MemdirError:  # doctor reports why a directory cannot be read
             headers, authors = (), {}
-        self._stamps[key] = self._stamp(key)
+        self._stamps[key] = stamp
         ages = self._find_ages(key, headers)
         rows = []
         for header in headers:
