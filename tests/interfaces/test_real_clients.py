@@ -15,12 +15,15 @@ from typing import Any
 
 import pytest
 
-from clihelp import NO_FORCE, PUSH, RELEASE, SHIP, memory_text
+from claude_client import bodies, make_client
+from clihelp import NO_FORCE, PUSH, RELEASE, SHIP, SOURCE, memory_text
 from hook_calls import wait_until
 from loads import IS_FULL
+from memdir.frozen import replace
 from memdir.project.hosts import HOSTS as KNOWN
 from memdir.store.state import read_events
 from other_clients import Api, Client, make_codex, make_copilot, make_gemini, make_opencode, make_pi, make_qwen, serving
+from servers import AnthropicServer
 
 full = pytest.mark.skipif(not IS_FULL, reason="whole sessions of this client are run by scripts/faults")
 
@@ -172,10 +175,7 @@ def test_a_real_client_recalls_is_reminded_at_the_action_learns_and_is_left_as_i
     wish = json.dumps(api.bodies[2])
     assert "pier nine" not in wish and STARTED in wish
 
-    def has_learned() -> bool:
-        return any("third of each month" in path.read_text(encoding="utf-8") for path in client.memory.glob("*.md"))
-
-    wait_until(has_learned, "what was asked for is kept")
+    wait_until(lambda: has_kept(client, "third of each month"), "what was asked for is kept")
     assert client.memdir("recall", "when are invoices sent?").count("third of each month")
     told = {at.event for at in read_events(client.memory / ".memdir") if at.host == host}
     assert {"user-prompt", "before-tool", "stop"} <= told
@@ -212,3 +212,39 @@ def test_a_probe_says_what_reaches_the_model_and_notices_a_client_that_drops_it(
     assert "pi was updated: `memdir doctor --probe pi`" in client.memdir("status")
     code, row = probe("exit 3\n")
     assert code == 1 and "no request" in row["problem"]
+
+
+TOLD = {
+    **{host: (make, options) for host, (make, options, _) in HOSTS.items()},
+    "codex": (make_codex, ("exec", "--dangerously-bypass-hook-trust", "-s", "workspace-write")),
+    "gemini-cli": (make_gemini, ("--approval-mode", "yolo", "-m", "gemini-2.5-flash", "-p")),
+}
+
+
+@full
+@pytest.mark.parametrize("host", TOLD)
+def test_what_is_told_in_claude_code_is_recalled_in_another_client_and_the_other_way_round(
+    tmp_path: Path, api: Api, host: str
+) -> None:
+    make, options = TOLD[host]
+    client = make(tmp_path, api)
+    client.memory.mkdir(parents=True)
+    with AnthropicServer(lambda body: "Noted.") as server:
+        (tmp_path / "claude").mkdir()
+        claude = make_client(tmp_path / "claude", server.url)
+        claude = replace(claude, home=client.home, cwd=client.cwd,
+                         variables={"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "0", "PYTHONPATH": str(SOURCE), "MEMDIR_HOOK_PATIENCE": "60"})  # fmt: skip
+        client.memdir("install", host, "claude-code", "--model", "none")
+        assert claude(WISH).code == 0
+        wait_until(lambda: has_kept(client, "third of each month"), "what was told in Claude Code is kept")
+        client(*options, "On which day of the month are invoices sent?")
+        assert "third of each month" in json.dumps(api.bodies)
+        client(*options, "Remember that the ferry to Lindholm leaves at six, from pier nine, and takes no cars.")
+        wait_until(lambda: has_kept(client, "pier nine"), f"what was told in {host} is kept")
+        count = len(bodies(server))
+        assert claude(ASKED).code == 0
+        assert "pier nine" in json.dumps(bodies(server)[count:])
+
+
+def has_kept(client: Client, words: str) -> bool:
+    return any(words in path.read_text(encoding="utf-8") for path in client.memory.glob("*.md"))
