@@ -141,8 +141,14 @@ def test_the_real_gemini_recalls_denies_learns_and_keeps_a_prompt_when_it_resume
     assert {path: path.read_bytes() for path in before} == before
 
 
-RULE = ("save", "--type", "feedback", "--name", "no-force-push", "--description", "Never force-push to a shared branch",
-        "--body", "Never force-push: the mirror of the auditors breaks.", "--when-command", "push.*--force")  # fmt: skip
+RULE = (
+    "rule",
+    "Never force-push to a shared branch",
+    "--why",
+    "The mirror of the auditors breaks.",
+    "--command",
+    "push.*--force",
+)
 FORCE = {"command": "git push --force origin main", "description": "push"}
 HOSTS: dict[str, tuple[Callable[[Path, Api], Client], tuple[str, ...], str]] = {
     "copilot": (make_copilot, ("--allow-all-tools", "-p"), "bash"),
