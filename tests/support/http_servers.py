@@ -41,6 +41,7 @@ def serve(
     finally:
         server.should_exit = True
         thread.join(30)
+        listener.close()  # a server that is stopped while it starts leaves it open
 
 
 class Client:

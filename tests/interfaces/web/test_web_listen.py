@@ -60,6 +60,7 @@ def serving(app: App = echo, limits: HttpLimits = SOON) -> Iterator[int]:
     finally:
         server.should_exit = True
         thread.join(SECONDS)
+        listener.close()  # a server that is stopped while it starts leaves it open
     assert not thread.is_alive()
 
 
