@@ -8,7 +8,6 @@ sent, and at the end of a tool's result. It is not read.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from memdir.conversation.lines import (
     Json,
@@ -16,10 +15,8 @@ from memdir.conversation.lines import (
     TranscriptReader,
     list_blocks,
     parse_input,
-    parse_records,
     read_at,
-    read_in_order,
-    read_transcript_lines,
+    read_by_record,
 )
 from memdir.records import Message, ToolCall
 from memdir.text import as_list, as_table, as_text
@@ -32,13 +29,6 @@ def _detect(record: Json) -> bool:
 def _read_head(record: Json, path: Path) -> TranscriptHead:
     data = as_table(record.get("data"))
     return TranscriptHead(as_text(data.get("sessionId")), as_text(as_table(data.get("context")).get("cwd")))
-
-
-def _read_all(file: BinaryIO) -> Iterator[Message]:
-    file.seek(0)
-    for _, line in read_transcript_lines(file):
-        for record in parse_records(line):
-            yield from _make_messages(record)
 
 
 def _make_messages(record: Json) -> Iterator[Message]:
@@ -68,4 +58,4 @@ def _make_messages(record: Json) -> Iterator[Message]:
         yield Message("tool", output, id, sent_at, answers=as_text(data.get("toolCallId")), failed=failed)
 
 
-READER = TranscriptReader(("session-state/*/events.jsonl",), _detect, *read_in_order(_read_all), _read_head)
+READER = TranscriptReader(("session-state/*/events.jsonl",), _detect, *read_by_record(_make_messages), _read_head)

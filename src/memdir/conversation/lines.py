@@ -294,6 +294,18 @@ def read_in_order(read_all: Callable[[BinaryIO], Iterator[Message]]) -> tuple[Fi
     return find, read
 
 
+def read_by_record(make_messages: Callable[[Json], Iterator[Message]]) -> tuple[Find, Read]:
+    """Return `find` and `read` functions for a format whose records are read in order, each by itself."""
+
+    def read_all(file: BinaryIO) -> Iterator[Message]:
+        file.seek(0)
+        for _, line in read_transcript_lines(file):
+            for record in parse_records(line):
+                yield from make_messages(record)
+
+    return read_in_order(read_all)
+
+
 def is_agent_file(path: str | Path) -> bool:
     """Return whether a file belongs to a subagent of Claude Code."""
     return bool(_AGENT_FILE.fullmatch(os.path.basename(path)))

@@ -8,7 +8,6 @@ Parts are texts and tool calls with their results. Synthetic texts, which memdir
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from memdir.conversation.lines import (
     Json,
@@ -16,10 +15,8 @@ from memdir.conversation.lines import (
     TranscriptReader,
     list_blocks,
     parse_input,
-    parse_records,
     read_at,
-    read_in_order,
-    read_transcript_lines,
+    read_by_record,
 )
 from memdir.conversation.typed import strip_reminders
 from memdir.records import Message, ToolCall
@@ -34,13 +31,6 @@ def _read_head(record: Json, path: Path) -> TranscriptHead:
     if record.get("host") != "opencode":
         return TranscriptHead()
     return TranscriptHead(as_text(record.get("id")), as_text(record.get("directory")), read_at(record))
-
-
-def _read_all(file: BinaryIO) -> Iterator[Message]:
-    file.seek(0)
-    for _, line in read_transcript_lines(file):
-        for record in parse_records(line):
-            yield from _make_messages(record)
 
 
 def _make_messages(record: Json) -> Iterator[Message]:
@@ -70,4 +60,4 @@ def _make_messages(record: Json) -> Iterator[Message]:
             yield Message("user", typed, id, sent_at)
 
 
-READER = TranscriptReader(("*.jsonl",), _detect, *read_in_order(_read_all), _read_head)
+READER = TranscriptReader(("*.jsonl",), _detect, *read_by_record(_make_messages), _read_head)

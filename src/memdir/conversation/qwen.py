@@ -7,18 +7,15 @@ client or hooks insert in the user's name, are meta. Other parts (thinking) and 
 """
 
 from collections.abc import Iterator
-from typing import BinaryIO
 
 from memdir.conversation.gemini import list_part_calls, list_part_texts, read_response
 from memdir.conversation.lines import (
     Json,
     TranscriptReader,
     list_blocks,
-    parse_records,
     read_at,
-    read_in_order,
+    read_by_record,
     read_session,
-    read_transcript_lines,
 )
 from memdir.conversation.typed import split_gemini_parts
 from memdir.records import Message
@@ -28,13 +25,6 @@ from memdir.text import as_table, as_text
 def _detect(record: Json) -> bool:
     has_parts = isinstance(as_table(record.get("message")).get("parts"), list)
     return "sessionId" in record and (has_parts or "systemPayload" in record)
-
-
-def _read_all(file: BinaryIO) -> Iterator[Message]:
-    file.seek(0)
-    for _, line in read_transcript_lines(file):
-        for record in parse_records(line):
-            yield from make_messages(record)
 
 
 def make_messages(record: Json) -> Iterator[Message]:
@@ -63,4 +53,4 @@ def make_messages(record: Json) -> Iterator[Message]:
         yield Message("user", text, id, sent_at, is_meta=True)
 
 
-READER = TranscriptReader(("projects/*/chats/*.jsonl",), _detect, *read_in_order(_read_all), read_session)
+READER = TranscriptReader(("projects/*/chats/*.jsonl",), _detect, *read_by_record(make_messages), read_session)
