@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(ROOT / part) for part in ("src", "benchmarks", "tests/support")]
 
 
 def main(arguments: list[str]) -> int:

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proof.learning import Talk
-
 HOOKS = frozenset(("session-start", "user-prompt", "before-tool", "after-tool", "tool-failure"))
+Talk = list[dict[str, str]]
 _TOP = 5
 _K1, _B = 1.5, 0.75
 

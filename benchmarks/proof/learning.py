@@ -24,13 +24,13 @@ from typing import Any
 from memdir.records import Message, Request
 from memdir.text import estimate_tokens
 from opinions import list_statements, load_opinions
+from proof.arms import Talk
 from recorded_reader import load_answers, make_key
 
 START = datetime(2026, 5, 4, 9, tzinfo=UTC)
 REPO = "boltons"
 _MARK = "\n==========\n"
 _PATIENCE = 900.0
-Talk = list[dict[str, str]]
 
 
 def read_conversations(tasks: Path, decoys: Path | None) -> list[tuple[str, Talk]]:
