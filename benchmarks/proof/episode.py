@@ -65,11 +65,12 @@ class Episode:
             "permission_mode": "default",
             **values,
         }
+        keys = {name: value for name, value in os.environ.items() if self.arm.selects and name.endswith("_API_KEY")}
         began = time.perf_counter()
         done = subprocess.run(
             [*self.facts["memdir"], "hook", event],
             cwd=self.repo,
-            env={**self.environment, **self.facts["environment"]},
+            env={**self.environment, **keys, **self.facts["environment"]},
             input=json.dumps(body),
             capture_output=True,
             text=True,

@@ -14,8 +14,8 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from proof.arms import ARMS, dump_talk, render_added
@@ -37,6 +37,7 @@ class Block:
     memories: Path | None = None
     decoys: Path | None = None
     only: Sequence[str] = ()
+    selector: Mapping[str, str] = field(default_factory=dict)  # the environment of arms whose model selects
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def _prepare_episode(work: Work, block: Block, task: Path, arm: str, number: int
         "memdir": list(work.memdir),
         "python": work.python,
         "hidden": list(work.hidden),
-        "environment": environment,
+        "environment": environment | (dict(block.selector) if ARMS[arm].selects else {}),
         "source": str(task),
     }
     (state / "episode.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
