@@ -540,6 +540,8 @@ class CliContext:
         """Return the project with its stores; creates nothing."""
         if self.project is None:
             self.project = open_project(self.cwd, environ=self.variables, directory=self.directory)
+            if self.directory is not None and not self.directory.exists():
+                self.out.warn(f"{self.directory} does not exist yet")
         return self.project
 
     def open_to_write(self) -> Project:
