@@ -72,7 +72,7 @@ def test_an_episode_is_prepared_played_and_graded(task: Path) -> None:
     for folder in map(Path, prepared.split()):
         facts = json.loads((work / "state" / folder.name / "episode.json").read_text(encoding="utf-8"))
         folders[facts["arm"]] = folder
-    started = {arm: agent(folder, "start") for arm, folder in folders.items()}
+    started = {arm: agent(folder, "start", "--fresh") for arm, folder in folders.items()}
     whole = "an empty name becomes friend"
     assert {arm for arm, text in started.items() if whole in text} == {"bm25", "memdir", "decision"}
     assert all("greet shouts" in text for text in started.values())
