@@ -226,7 +226,7 @@ def run_agent(state: Path, arguments: list[str]) -> int:
     try:
         if "done" in verbs:
             text = "the session has ended"
-        elif verb == "start" and "start" not in verbs and rest != ["--fresh"]:
+        elif verb == "start" and "start" not in verbs and rest != ["--fresh"] and not episode.facts.get("series"):
             code, text = 3, _FRESH
         elif verb == "start" and "start" not in verbs:
             code, text = 0, episode.start()
