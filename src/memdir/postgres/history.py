@@ -209,7 +209,7 @@ _UNUSED = f"""
     DELETE FROM memdir.contents c WHERE {OF_STORE}
         AND NOT EXISTS (SELECT 1 FROM memdir.files f WHERE f.tenant = c.tenant AND f.store = c.store AND f.digest = c.digest)
         AND NOT EXISTS (SELECT 1 FROM memdir.changed_files t WHERE t.tenant = c.tenant AND t.store = c.store
-            AND c.digest IN (t.before, t.after))
+            AND t.after = c.digest)
 """
 _SEEN = f"UPDATE memdir.stores SET pruned = greatest(pruned, %(last)s) WHERE {OF_STORE}"
 _EXPIRED = (

@@ -543,6 +543,7 @@ class PostgresStore(StoreBase):
                 "UPDATE memdir.audit SET target = '' WHERE tenant = %(tenant)s"
                 " AND string_to_array(target, ' ') && %(words)s::text[]",
                 f"DELETE FROM memdir.aliases WHERE {OF_STORE} AND path = %(name)s",
+                "DELETE FROM memdir.idempotency WHERE tenant = %(tenant)s AND strpos(answer, %(name)s) > 0",
                 words=words,
             )
             redact = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {OF_STORE}"

@@ -59,7 +59,7 @@ def test_a_memory_is_written_read_changed_and_forgotten(org: Organisation, store
     text = memory()
     assert put(org.admin, store, "deploys", text) == (
         201,
-        {"version": 1, "content_sha256": sha(text), "repeated": False},
+        {"version": 1, "content_sha256": sha(text), "path": "deploys", "action": "created", "repeated": False},
     )
     status, data, headers = org.admin.raw("GET", f"{store}/memories/deploys")
     row = json.loads(data)
@@ -113,7 +113,10 @@ def test_pages_of_memories_follow_each_other(org: Organisation, store: str) -> N
 def test_the_same_request_with_the_same_key_happens_once(org: Organisation, store: str) -> None:
     first = put(org.admin, store, "deploys", memory(), Idempotency_Key="k1")
     assert first[0] == 201
-    assert put(org.admin, store, "deploys", memory(), Idempotency_Key="k1") == (200, {**first[1], "repeated": True})
+    assert put(org.admin, store, "deploys", memory(), Idempotency_Key="k1") == (
+        200,
+        {**first[1], "action": "changed", "repeated": True},
+    )
     assert len(org.admin("GET", f"{store}/versions")[1]["versions"]) == 1
     other = org.client("read_write")
     assert put(other, store, "deploys", memory(), Idempotency_Key="k1")[0] == 409, "a key belongs to who sends it"
@@ -610,6 +613,14 @@ def test_a_key_is_for_one_request_and_a_wrong_method_is_said_so(org: Organisatio
         ("POST", "/v1/stores", {"name": "more"}),
     ):
         assert org.admin(method, path, body, Idempotency_Key="k")[0] == 422, path
+    for number, (path, body) in enumerate((
+        ("/v1/stores", {"name": "more"}), ("/v1/teams", {"name": "core"}), ("/v1/tokens", {"name": "t", "access": "admin"}),
+        (f"{store}/undo", {}), (f"{store}/remember", {"text": "we deploy on Tuesdays only, because support is staffed then"}),
+    )):  # fmt: skip
+        first, again = (org.admin("POST", path, body, Idempotency_Key=f"n{number}") for _ in range(2))
+        first[1].pop("token", None)
+        assert again[0] == first[0] in (200, 201) and again[1].items() >= first[1].items(), (first, again)
+    assert len(org.admin("GET", "/v1/tokens")[1]["tokens"]) == 2 and org.admin("GET", store)[1]["revision"] == 3
     status, data, headers = org.admin.raw("PATCH", f"{store}/memories/deploys")
     assert (status, headers["allow"]) == (405, "GET, PUT, DELETE") and json.loads(data)["error"]["type"] == "method"
 

@@ -185,7 +185,8 @@ class OpenStore:
             if result.memory is not None and result.change not in (None, result.memory.header.signature.inode):
                 files = self.store.read_change(result.change or 0).files  # the memory has changed again since
                 digest = next((file.after for file in files if file.path == f"{result.name}.md"), None)
-        return 200, {"version": result.change, "content_sha256": digest, "repeated": result.repeated}
+        facts = {"path": result.name, "action": result.action.value, "repeated": result.repeated}
+        return 200, {"version": result.change, "content_sha256": digest, **facts}
 
     def show_review(self, review: ReviewError) -> Answer:
         return 202, {"review": render_item(self.store.inbox_item(review.item))}
@@ -351,7 +352,7 @@ def forget_memory(call: Call) -> Answer:
     if opened.store.read_many([name]):
         opened.change([Forget(name, call.query.get("content_sha256"))], verb="forget")
     opened.store.purge(name)
-    return 200, {"version": None, "content_sha256": None, "repeated": False}
+    return 200, {"version": None, "content_sha256": None, "path": name, "action": "forgotten", "repeated": False}
 
 
 def remember_text(call: Call) -> Answer:

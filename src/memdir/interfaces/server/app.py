@@ -15,7 +15,7 @@ import time
 import traceback
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import partial
@@ -45,7 +45,7 @@ from memdir.errors import (
 )
 from memdir.format.frontmatter import digest_of
 from memdir.frozen import replace
-from memdir.interfaces.server.access import Caller, DeniedError, find_caller, insert_row
+from memdir.interfaces.server.access import Caller, DeniedError, delete_row, find_caller, insert_row
 from memdir.interfaces.server.api import Answer, Call, PushConflict, ServerContext
 from memdir.interfaces.server.mcp import make_mcp
 from memdir.interfaces.server.routes import ENDPOINTS, Endpoint, read_query, render_openapi
@@ -246,8 +246,7 @@ class ApiServer:
             raise RateError(wait)
 
     def run(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> tuple[int, Json]:
-        # Changes of memories are in the store's history, with their key.
-        status, is_versioned = 500, "{store}/" in endpoint.path
+        status = 500
         if body:
             self.count(caller, size=len(body))
         try:
@@ -257,31 +256,31 @@ class ApiServer:
                 raise DeniedError("this credential is read-only", hint="ask an admin for write access")
             call = self._make_call(endpoint, request, caller, body)
             is_keyed = bool(call.key) and endpoint.right != "read"
-            if is_keyed and (earlier := _find_answer(call, [request.method, request.url.path, dict(call.query)])):
+            is_kept = is_keyed and not endpoint.is_marked
+            asked = [request.method, request.url.path, dict(call.query)]
+            if is_keyed and (earlier := _find_answer(call, asked, is_kept=is_kept)) is not None:
                 status = earlier[0]
                 return earlier
             try:
                 status, answer = endpoint.work(call)
-            except ConflictError as error:
-                if not call.is_conditional:
-                    raise
-                raise DeniedError(str(error), status=412, hint=error.hint) from None
-            if is_keyed and not is_versioned:
+            except MemdirError as error:
+                if is_kept:
+                    _forget_key(call)  # nothing was done
+                if isinstance(error, ConflictError) and call.is_conditional:
+                    raise DeniedError(str(error), status=412, hint=error.hint) from None
+                raise
+            if is_kept:
                 _keep_answer(call, status, answer)
             return status, answer
         except MemdirError as error:
             status = render_error(error)[0]
             raise
         finally:
-            is_final = endpoint.path.endswith(("/redact", "/archive")) or "purge" in request.query_params
-            is_recorded = is_versioned and status < 300 and not is_final
-            if endpoint.right != "read" and not is_recorded:
-                shown = {
-                    key: value
-                    for key, value in request.path_params.items()
-                    if "purge" not in request.query_params or key == "store"
-                }
-                target = " ".join(f"{key}={value}" for key, value in shown.items())
+            is_purge = "purge" in request.query_params
+            is_recorded = "{store}/" in endpoint.path and not endpoint.path.endswith(("/redact", "/archive"))
+            if endpoint.right != "read" and (is_purge or status >= 300 or not is_recorded):
+                shown = [item for item in request.path_params.items() if not is_purge or item[0] == "store"]
+                target = " ".join(f"{key}={value}" for key, value in shown)
                 self.note(caller, f"{endpoint.method} {endpoint.path}", target, status)
 
     def _make_call(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> Call:
@@ -538,9 +537,9 @@ async def show_unexpected(_: Request, error: Exception) -> Response:
     return _answer(500, {"error": row})
 
 
-def _find_answer(call: Call, asked: list[object]) -> Answer | None:
+def _find_answer(call: Call, asked: Sequence[object], *, is_kept: bool) -> Answer | None:
     """Return what was answered to this request, or None at its first time. Raises DeniedError if its idempotency key was
-    used for another request; `why` and `session` may differ."""
+    used for another request; `why` and `session` may differ. Raises ConflictError if an answer is kept, but not yet."""
     values = {key: value for key, value in call.body.items() if key not in WORDS}
     digest = digest_of(json.dumps([*asked, values], sort_keys=True).encode())
     key = f"{call.caller.actor}:{call.key}"
@@ -552,15 +551,34 @@ def _find_answer(call: Call, asked: list[object]) -> Answer | None:
             if known != digest:
                 message, hint = "this Idempotency-Key was used for another request", "use a new key for a new request"
                 raise DeniedError(message, status=422, hint=hint) from None
-            return None if status is None else (status, json.loads(answer))
+            if status is not None:
+                return status, json.loads(answer)
+            if is_kept:
+                message, hint = (
+                    "this request is being answered, or its answer was lost",
+                    "look before you send it again",
+                )
+                raise DeniedError(message, status=422, hint=hint) from None
     return None
 
 
 def _keep_answer(call: Call, status: int, answer: Json) -> None:
     values = {"key": f"{call.caller.actor}:{call.key}", "status": status}
-    values["answer"] = json.dumps({**answer, "token": ""} if "token" in answer else answer)  # shown once
+    # A token is shown once, and the text of a memory stays where a purge finds it.
+    short = answer | ({"token": ""} if "token" in answer else {})
+    short |= {
+        key: {**short[key], "edits": [], "evidence": []}
+        for key in ("item", "review")
+        if isinstance(short.get(key), dict)
+    }
+    values["answer"] = json.dumps(short)
     update = "UPDATE memdir.idempotency SET status = %(status)s, answer = %(answer)s WHERE tenant = %(tenant)s AND key = %(key)s"
     call.database.write(call.caller.tenant, update, **values)
+
+
+def _forget_key(call: Call) -> None:
+    with suppress(MemdirError):
+        delete_row(call.database, call.caller.tenant, "idempotency", key=f"{call.caller.actor}:{call.key}")
 
 
 def _list_etags(request: Request, name: str) -> list[str]:

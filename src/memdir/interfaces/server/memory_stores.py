@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from memdir.errors import ConflictError, FormatError, NotFoundError
+from memdir.files import check_name
 from memdir.format.frontmatter import digest_of, encode
 from memdir.frozen import replace
 from memdir.interfaces.server.access import DeniedError
@@ -367,6 +368,7 @@ def _read_path(path: str) -> str:
     name = path.removeprefix("/").removesuffix(".md")
     if path != f"/{name}.md":
         raise FormatError("paths begin with / and end in .md here", field="path", hint="for example /notes/deploys.md")
+    check_name(name)
     return name
 
 

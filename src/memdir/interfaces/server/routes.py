@@ -66,6 +66,7 @@ class Endpoint:
     needs: tuple[str, ...] = ()
     body: Schema | None = None
     precondition: str | None = None  # where If-Match puts its digest: body or query
+    is_marked: bool = False  # the change it makes has the idempotency key, so that its answer need not be kept
 
 
 _FILES_MOST = 2_000  # per push
@@ -106,9 +107,9 @@ _OWN = (
              {200: result(**HEADER, content=STRING)}),
     Endpoint("PUT", f"{_S}/memories/{{path:path}}", "Write a memory", api.write_memory,
              {200: WRITTEN, 201: WRITTEN, 202: WAITING}, "write",
-             body=table({"content": _CONTENT, "content_sha256": maybe(SHA), **WORDS}, "content"), precondition="body"),
+             body=table({"content": _CONTENT, "content_sha256": maybe(SHA), **WORDS}, "content"), precondition="body", is_marked=True),
     Endpoint("DELETE", f"{_S}/memories/{{path:path}}", "Forget a memory", api.forget_memory, {200: WRITTEN, 202: WAITING},
-             "write", query={"content_sha256": SHA, "purge": FLAG}, precondition="query"),
+             "write", query={"content_sha256": SHA, "purge": FLAG}, precondition="query", is_marked=True),
     Endpoint("POST", f"{_S}/remember", "Save a sentence where it belongs", api.remember_text, {200: WRITTEN, 202: WAITING}, "write",
              body=table({"text": text(10_000, 1), "type": one_of(*Kind), "name": text(1000, 1), **WORDS}, "text")),
     Endpoint("POST", f"{_S}/restore", "Restore a version of a memory", api.restore_memory, {200: WRITTEN, 202: WAITING}, "write",
@@ -127,14 +128,14 @@ _OWN = (
     Endpoint("POST", f"{_S}/undo", "Undo a version", api.undo_version, {200: result(version=NUMBER, paths=rows(STRING)), 202: WAITING},
              "write", body=table({"version": maybe(whole(1)), **WORDS})),
     Endpoint("POST", f"{_S}/changes", "Many edits as one version", api.change_many, {200: WRITTEN, 202: WAITING}, "write",
-             body=table({"edits": rows(ANY, _FILES_MOST), "verb": text(40), **WORDS}, "edits")),
+             body=table({"edits": rows(ANY, _FILES_MOST), "verb": text(40), **WORDS}, "edits"), is_marked=True),
     Endpoint("GET", f"{_S}/files", "Files that changed after a revision", api.list_changed,
              {200: result(revision=NUMBER, epoch=NUMBER, reset=FLAG, files=rows(_FILE))},
              query={"since": whole(0), "epoch": whole(0), "content": FLAG}),
     Endpoint("POST", f"{_S}/files", "Change files as one version", api.push_files, {
         200: result(revision=NUMBER, version=maybe(NUMBER), repeated=FLAG,
                     files=rows(result(path=STRING, content_sha256=maybe(STRING)))), 202: WAITING},
-             "write", body=table({"files": rows(_PUSHED, _FILES_MOST), "verb": text(40), **WORDS}, "files")),
+             "write", body=table({"files": rows(_PUSHED, _FILES_MOST), "verb": text(40), **WORDS}, "files"), is_marked=True),
     Endpoint("GET", f"{_S}/inbox", "Items that need review", api.list_items, {200: result(items=rows(ITEM), next=maybe(STRING))},
              query={**_LIMIT, "cursor": text(19, 1, pattern="^[0-9]+$"), "state": one_of("waiting", "approved", "rejected", "all")}),
     Endpoint("POST", f"{_S}/inbox/{{id:int}}/{{decision}}", "Approve or reject", api.decide_item,
@@ -193,13 +194,13 @@ _SDK = (
     Endpoint("GET", f"{_A}/memories", "Memories of a memory store", memory_stores.list_store_memories, {200: _listing(ANY)},
              query={**_PAGES, **_VIEW, "path_prefix": text(1024, 1, pattern="^/(.*/)?$"), "depth": whole(0, 1)}),
     Endpoint("POST", f"{_A}/memories", "Create a memory", memory_stores.make_store_memory, {200: STORE_MEMORY}, "write", query=_VIEW,
-             body=table({"path": _PATH, "content": _OPTIONAL_CONTENT}, "path")),
+             body=table({"path": _PATH, "content": _OPTIONAL_CONTENT}, "path"), is_marked=True),
     Endpoint("GET", f"{_A}/memories/{{memory}}", "One memory by its ID", memory_stores.read_store_memory, {200: STORE_MEMORY}, query=_VIEW),
     Endpoint("POST", f"{_A}/memories/{{memory}}", "Change or rename a memory", memory_stores.change_store_memory, {200: STORE_MEMORY}, "write",
              query=_VIEW, body=table({"path": maybe(_PATH), "content": _OPTIONAL_CONTENT, "precondition": maybe(table(
-                 {"type": one_of("content_sha256"), "content_sha256": SHA}, "type"))})),
+                 {"type": one_of("content_sha256"), "content_sha256": SHA}, "type"))}), is_marked=True),
     Endpoint("DELETE", f"{_A}/memories/{{memory}}", "Delete a memory by its ID", memory_stores.delete_store_memory, {200: _GONE}, "write",
-             query={**_BETA, "expected_content_sha256": SHA}),
+             query={**_BETA, "expected_content_sha256": SHA}, is_marked=True),
     Endpoint("GET", f"{_A}/memory_versions", "Memory versions, newest first", memory_stores.list_memory_versions, {200: _listing(MEMORY_VERSION)},
              query={**_PAGES, **_VIEW, **_TIMES, "memory_id": text(1500, 1), "operation": one_of("created", "modified", "deleted"),
                     "api_key_id": text(64), "session_id": text(64), "service_account_id": text(64)}),

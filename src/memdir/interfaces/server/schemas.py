@@ -70,7 +70,7 @@ ITEM = result(
     id=NUMBER, kind=STRING, title=STRING, why=STRING, name=STRING, at=STRING, state=STRING, decided=maybe(STRING),
     note=STRING, edits=rows(ANY), evidence=rows(ANY),
 )  # fmt: skip
-WRITTEN = result(version=maybe(NUMBER), content_sha256=maybe(STRING), repeated=FLAG)
+WRITTEN = result(version=maybe(NUMBER), content_sha256=maybe(STRING), path=STRING, action=STRING, repeated=FLAG)
 WAITING = result(review=ITEM)
 MEMBER = result(id=STRING, issuer=STRING, subject=STRING, name=STRING, role=STRING)
 GROUP = result(name=STRING, role=STRING)
