@@ -374,10 +374,11 @@ def test_a_person_logs_in_with_a_browser(org: Organisation) -> None:
         page.get_by_label("Filter").fill("read a memory")
         check()
         page.get_by_text("GET /v1/stores/{store}/memories/{path}").click()
-        page.get_by_label("store (path)").fill("main")
-        page.get_by_label("path (path)").fill("deploys")
-        page.get_by_role("button", name="Send").click()
-        page.get_by_role("status", name="Answer").filter(has_text='"path": "deploys"').wait_for()
+        box = page.locator("details[open]")
+        box.get_by_label("store (path)").fill("main")
+        box.get_by_label("path (path)").fill("deploys")
+        box.get_by_role("button", name="Send").click()
+        box.get_by_role("status", name="Answer").filter(has_text='"path": "deploys"').wait_for()
         check()
         problems = [at for at in problems if "409 (Conflict)" not in at]
         assert failed == [] and problems == [] and page.evaluate("document.cookie") == ""

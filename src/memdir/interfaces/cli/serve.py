@@ -96,7 +96,9 @@ def migrate_verb(call: CliContext, /, owner_dsn: str) -> None:
 @serve_verb.command(
     "token",
     short_help="Create a token; it is shown once.",
-    examples=("memdir serve token --organisation 5f0c6c1e-0000-4000-8000-000000000000 --access read_only --name ci",),
+    examples=(
+        'memdir serve token --organisation 5f0c6c1e-0000-4000-8000-000000000000 --access read_only --name ci --owner-dsn "user=memdir_owner dbname=memdir"',
+    ),
 )
 @_dsn_option("--owner-dsn", _OWNER)
 @click.option(
@@ -129,7 +131,11 @@ def tenant_group() -> None:
     """Manage the server's organisations. Each one is accessible only with its own tokens; these commands need the owner role."""
 
 
-@tenant_group.command("list", short_help="List organisations.", examples=("memdir serve tenant list --json",))
+@tenant_group.command(
+    "list",
+    short_help="List organisations.",
+    examples=('memdir serve tenant list --json --owner-dsn "user=memdir_owner dbname=memdir"',),
+)
 @_dsn_option("--owner-dsn", _OWNER)
 def tenant_list_verb(call: CliContext, /, as_json: bool, owner_dsn: str) -> None:
     """List the organisations of this server, oldest first."""
@@ -141,7 +147,7 @@ def tenant_list_verb(call: CliContext, /, as_json: bool, owner_dsn: str) -> None
 
 
 @tenant_group.command("create", short_help="Create an organisation.", examples=(
-    'memdir serve tenant create "Example Works"',
+    'memdir serve tenant create "Example Works" --owner-dsn "user=memdir_owner dbname=memdir"',
 ), has_json=False)  # fmt: skip
 @click.argument("name")
 @_dsn_option("--owner-dsn", _OWNER)
@@ -164,7 +170,7 @@ def _limit_options(decorated: F) -> F:
 
 
 @tenant_group.command("change", short_help="Set quotas and how long history is kept.", examples=(
-    "memdir serve tenant change 5f0c6c1e-0000-4000-8000-000000000000 --history-days 365 --audit-days 730",
+    'memdir serve tenant change 5f0c6c1e-0000-4000-8000-000000000000 --history-days 365 --audit-days 730 --owner-dsn "user=memdir_owner dbname=memdir"',
 ), has_json=False)  # fmt: skip
 @click.argument("organisation", metavar="ID")
 @_limit_options
@@ -182,7 +188,7 @@ def tenant_change_verb(call: CliContext, /, organisation: str, owner_dsn: str, *
 
 
 @tenant_group.command("export", short_help="Export an organisation as a zip file.", examples=(
-    "memdir serve tenant export 5f0c6c1e-0000-4000-8000-000000000000 all.zip",
+    'memdir serve tenant export 5f0c6c1e-0000-4000-8000-000000000000 all.zip --owner-dsn "user=memdir_owner dbname=memdir"',
 ))  # fmt: skip
 @click.argument("organisation", metavar="ID")
 @click.argument("target", metavar="FILE")
@@ -194,7 +200,7 @@ def tenant_export_verb(call: CliContext, /, organisation: str, target: str, as_j
 
 
 @tenant_group.command("import", short_help="Import an organisation from a zip file.", examples=(
-    "memdir serve tenant import all.zip",
+    'memdir serve tenant import all.zip --owner-dsn "user=memdir_owner dbname=memdir"',
 ))  # fmt: skip
 @click.argument("source", metavar="FILE")
 @_dsn_option("--owner-dsn", _OWNER)
@@ -204,7 +210,7 @@ def tenant_import_verb(call: CliContext, /, source: str, as_json: bool, owner_ds
 
 
 @tenant_group.command("delete", short_help="Delete an organisation and its data.", examples=(
-    "memdir serve tenant delete 5f0c6c1e-0000-4000-8000-000000000000 --yes",
+    'memdir serve tenant delete 5f0c6c1e-0000-4000-8000-000000000000 --yes --owner-dsn "user=memdir_owner dbname=memdir"',
 ))  # fmt: skip
 @click.argument("organisation", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
