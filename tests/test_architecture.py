@@ -42,12 +42,10 @@ LAZY = {
 # Libraries that may be imported inside a function, for the same reason.
 LAZY_LIBRARIES = set(
     "dataclasses importlib.metadata yaml tomllib tomlkit pwd subprocess hashlib tempfile html email.utils readline rich click shutil "
-    "anthropic anyio httpx2 psycopg psycopg_pool starlette jwt asyncio claude_agent_sdk langgraph agents pydantic_ai json sqlite3 mcp uvicorn difflib pyrage re2".split()
+    "anthropic anyio httpx2 psycopg psycopg_pool starlette jwt asyncio claude_agent_sdk agents pydantic_ai json sqlite3 mcp uvicorn difflib pyrage re2".split()
 )
 # Adapters that need an SDK of others: what its import prints is not ours, and it takes seconds.
-BORROWED = {f"interfaces.sdk.{name}" for name in ("memory_tool", "langgraph", "openai_agents", "pydantic_ai")} | {
-    "recall.encode"
-}
+BORROWED = {f"interfaces.sdk.{name}" for name in ("memory_tool", "openai_agents", "pydantic_ai")} | {"recall.encode"}
 # Methods of a store that change memories; interfaces call `operations` instead.
 STORE_WRITES = set("write edit delete pin restore undo undo_files change carry_out remember".split())
 # The only modules where `except Exception` may stand.
@@ -63,7 +61,7 @@ INTERNAL = {
 # Modules outside `language` that may hold text in other scripts.
 OTHER_SCRIPTS = ROWS["OTHER_SCRIPTS"]
 # The size of the whole. Raising a number needs a page in docs/decisions/.
-PACKAGES, LOOSE, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED, LOADED_AT_ACTION = ROWS["rows"]
+PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED, LOADED_AT_ACTION = ROWS["rows"]
 
 
 @cache
@@ -230,7 +228,8 @@ def internals_imported(sources: Sources) -> list[str]:
 
 
 def too_many(sources: Sources) -> list[str]:
-    """Packages, loose modules, files in all, lines in all, each with its budget."""
+    """Packages, loose modules, files of a folder, files in all, lines in all, each with its budget."""
+    folders = Counter(module.rpartition(".")[0] if is_leaf(module, sources) else module for module in sources)
     loose = [module for module in sources if "." not in module and is_leaf(module, sources)]
     packages = {package_of(module) for module in sources if "." in module}
     counts = [
@@ -238,6 +237,7 @@ def too_many(sources: Sources) -> list[str]:
         ("loose modules", len(loose), LOOSE),
         ("files", len(sources), FILES),
         ("lines", sum(source.count("\n") for source in sources.values()), LINES),
+        *((f"files in {folder}", count, PACKAGE_FILES) for folder, count in folders.items() if folder),
     ]
     return [f"{what}: {count}, at most {most}" for what, count, most in counts if count > most]
 
