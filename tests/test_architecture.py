@@ -61,7 +61,7 @@ INTERNAL = {
 # Modules outside `language` that may hold text in other scripts.
 OTHER_SCRIPTS = ROWS["OTHER_SCRIPTS"]
 # The size of the whole. Raising a number needs a page in docs/decisions/.
-PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED, LOADED_AT_ACTION = ROWS["rows"]
+PACKAGES, LOOSE, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED, LOADED_AT_ACTION = ROWS["rows"]
 
 
 @cache
@@ -228,8 +228,7 @@ def internals_imported(sources: Sources) -> list[str]:
 
 
 def too_many(sources: Sources) -> list[str]:
-    """Packages, loose modules, files of a folder, files in all, lines in all, each with its budget."""
-    folders = Counter(module.rpartition(".")[0] if is_leaf(module, sources) else module for module in sources)
+    """Packages, loose modules, files in all, lines in all, each with its budget."""
     loose = [module for module in sources if "." not in module and is_leaf(module, sources)]
     packages = {package_of(module) for module in sources if "." in module}
     counts = [
@@ -237,7 +236,6 @@ def too_many(sources: Sources) -> list[str]:
         ("loose modules", len(loose), LOOSE),
         ("files", len(sources), FILES),
         ("lines", sum(source.count("\n") for source in sources.values()), LINES),
-        *((f"files in {folder}", count, PACKAGE_FILES) for folder, count in folders.items() if folder),
     ]
     return [f"{what}: {count}, at most {most}" for what, count, most in counts if count > most]
 
