@@ -48,6 +48,7 @@ _MEMORIES = (
         for key, schema in LISTED_FIELDS.items() if key != "pinned"
     ),
 )  # fmt: skip
+_MANY = 5_000  # listing more takes long enough to say so
 _LIST_HELP = f"""List the memories of the project, its team, and all projects, newest first.
 
 In a pipe, one line per memory: name, type, scope, time, `pinned` or nothing, `always` or nothing,
@@ -64,8 +65,9 @@ rules, which conversations have from their start. The authors of team memories a
 @scope_option
 def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bool) -> None:
     project = call.open()
-    call.out.progress("reading memories")
     listed = list_memories(project.stores)
+    if len(listed) > _MANY:
+        call.out.progress(f"reading {len(listed):,} memories")
     chosen = [
         memory
         for memory in listed
