@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdir.errors import MemdirError
-from memdir.frozen import dataclass, replace
+from memdir.frozen import compile_late, dataclass, replace
 from memdir.interfaces.hooks import (
     HookInput,
     HookOutput,
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
     from memdir.store.open import Project
     from memdir.store.secrets import SecretFinding
 
-_EXIT = re.compile(
+_EXIT = compile_late(
     r"^(?:Exit Code|Process exited with code|<shellId: \d+ completed with exit code):? -?[1-9]", re.MULTILINE
 )
 # Codex passes only the output of a command, so recognise a failure by its lines.
-_ERROR = re.compile(
+_ERROR = compile_late(
     r"^(?:(?:\S+: )?(?:error|fatal|panic|\*\*\*)|Traceback \(|.*: command not found$)", re.IGNORECASE | re.MULTILINE
 )
 _ERROR_CHARS = 2_000  # kept from the beginning and the end of an error

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdir.errors import FormatError
 from memdir.format.when import compile_expression
-from memdir.frozen import dataclass
+from memdir.frozen import compile_late, dataclass
 from memdir.limits import ACTION_CHARS, ACTION_SECONDS, TRIGGERS
 from memdir.project.hosts import EDITORS, PATCHED, PATH_KEYS, READERS, SHELLS, WRITERS
 from memdir.records import Scope
@@ -56,13 +56,13 @@ _ALTERNATIVES = 12
 _BUSY_SECONDS = 0.05
 _SPAN_CHARS = 80
 _CALL_CHARS = 5
-_PLAIN = re.compile(
+_PLAIN = compile_late(
     r"(?<![\w/.@-])(?:\w+/)+[\w-]+\.[a-z]{1,5}\b|\b[A-Za-z]\w*_\w+(?:\(\))?|(?<![\w-])--[a-z]+(?:-[a-z]+)+"
 )
-_ARITY = re.compile(r"(?<=\w)[!?]?/\d\Z")
-_GLOB = re.compile(r"\*\*/|\*+|\?|(?P<choice>\{[^{}/]*\})|(?P<letters>\[[^\]/]+\])|[^*?{\[]+|.", re.DOTALL)
+_ARITY = compile_late(r"(?<=\w)[!?]?/\d\Z")
+_GLOB = compile_late(r"\*\*/|\*+|\?|(?P<choice>\{[^{}/]*\})|(?P<letters>\[[^\]/]+\])|[^*?{\[]+|.", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}|[^\W_]+")
-_GLOB_SIGNS, _ENDING = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\*"), re.compile(r"\.\w{1,5}\Z")
+_GLOB_SIGNS, _ENDING = compile_late(r"\{[^}]*\}|\[[^\]]*\]|\*"), compile_late(r"\.\w{1,5}\Z")
 _STEM_CHARS = 4  # min letters of a file name in a glob; fewer match too much
 _ENDING_CHARS = 4  # max letters of an inflected word after its stem
 _NAME = re.compile(r"[A-Za-z_]\w+")
