@@ -60,7 +60,7 @@ _PLAIN = compile_late(
     r"(?<![\w/.@-])(?:\w+/)+[\w-]+\.[a-z]{1,5}\b|\b[A-Za-z]\w*_\w+(?:\(\))?|(?<![\w-])--[a-z]+(?:-[a-z]+)+"
 )
 _ARITY = compile_late(r"(?<=\w)[!?]?/\d\Z")
-_GLOB = compile_late(r"\*\*/|\*+|\?|(?P<choice>\{[^{}/]*\})|(?P<letters>\[[^\]/]+\])|[^*?{\[]+|.", re.DOTALL)
+_GLOB = compile_late(r"\*+|\?|(?P<choice>\{[^{}/]*\})|(?P<letters>\[[^\]/]+\])|[^*?{\[]+|.", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}|[^\W_]+")
 _GLOB_SIGNS, _ENDING = compile_late(r"\{[^}]*\}|\[[^\]]*\]|\*"), compile_late(r"\.\w{1,5}\Z")
 _STEM_CHARS = 4  # min letters of a file name in a glob; fewer match too much
@@ -194,10 +194,10 @@ def list_texts(values: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
 
 # --- agreement ---------------------------------------------------------------------------------------------------------
 # A trigger alone is weak evidence: half of all edits match one. So the evidence of trigger and words must be the stronger
-# the worse the memory ranks for the last prompt. Numbers from 112 prompts of three projects; docs/log.md has the curve.
+# the worse the memory ranks for the last prompt. Numbers from the prompts of nine projects; docs/log.md has the curves.
 
 _WEIGHTS = {
-    TriggerKind.NAME: 3.1,  # alone enough at any rank
+    TriggerKind.NAME: 4.0,  # alone enough at any rank
     TriggerKind.PROGRAM: 2.0,
     TriggerKind.COMMANDS: 1.8,
     TriggerKind.CONTENT: 1.8,
@@ -207,8 +207,10 @@ _WEIGHTS = {
 _BROAD = 0.3  # a path that names a folder or an ending, not a file
 _READ_LESS = 0.5  # subtracted at an action that only reads
 _COMMAND_WORDS = 0.7  # share of the words' weight in a command, which also names what is only looked at
-_NEED, _NEED_RANK = 0.8, 0.6  # evidence required at rank 1, and its increase with the logarithm of the rank
-_NEED_DOUBT = 0.8  # required in addition, times the doubt that the prompt needs a memory
+_MORE = 1.0  # for each further kind that matches, as the path and the new text of an edit
+_CROWD = 0.3  # subtracted, times the logarithm of the number of memories with a match
+_NEED, _NEED_RANK = 0.7, 0.6  # evidence required at rank 1, and its increase with the logarithm of the rank
+_NEED_DOUBT = 1.0  # required in addition, times the doubt that the prompt needs a memory
 _LAST_RANK = 40  # of memories that are not in the ranking
 _ONE_IN, _FEW_TURNS = 20, 2  # a trigger is too wide if it fires in more than one of 20 turns, and more than twice
 
@@ -266,7 +268,7 @@ def find_candidates(
         rank, leader = leaders.get(key, (_LAST_RANK, None))
         matched = tuple(one for one in triggers.get(key, ()) if (key[1], one.pattern) not in frequent)
         need = _NEED + _NEED_RANK * math.log(rank) + _NEED_DOUBT * ranking.doubt
-        evidence = max(map(_score_trigger, matched), default=0.0) - need
+        evidence = _score_triggers(matched, len(triggers)) - need
         if not action.is_write:
             evidence -= _READ_LESS
         elif leader is not None:
@@ -277,9 +279,14 @@ def find_candidates(
     return sorted(candidates, key=lambda candidate: -candidate.evidence)
 
 
-def _score_trigger(trigger: Trigger) -> float:
-    kind = TriggerKind(trigger.kind)
-    return _BROAD if kind in (TriggerKind.PATHS, TriggerKind.FILE) and not _names_file(trigger) else _WEIGHTS[kind]
+def _score_triggers(matched: Sequence[Trigger], memories: int) -> float:
+    """Return the evidence of the triggers of one memory, if this number of memories have a match."""
+    scores: dict[str, float] = {}
+    for trigger in matched:
+        kind = TriggerKind(trigger.kind)
+        is_broad = kind in (TriggerKind.PATHS, TriggerKind.FILE) and not _names_file(trigger)
+        scores[kind] = max(scores.get(kind, 0.0), _BROAD if is_broad else _WEIGHTS[kind])
+    return max(scores.values()) + _MORE * (len(scores) - 1) - _CROWD * math.log(memories) if scores else 0.0
 
 
 def _names_file(trigger: Trigger) -> bool:
@@ -384,7 +391,7 @@ def _matches(trigger: Trigger, facts: _ActionFacts) -> bool:
         if not lowered or not has_literal or not facts.has_time():
             return False
         if kind == TriggerKind.PATHS:
-            glob = _compile(render_glob(pattern), ignores_case=False)
+            glob = _compile(render_glob(pattern), ignores_case=True)
             return glob is not None and any(glob.fullmatch(path) for path in facts.paths)
         expression = _compile(pattern, ignores_case=kind == TriggerKind.COMMANDS)
         return expression is not None and bool(expression.search(facts.texts[TriggerKind(kind)]))
@@ -461,9 +468,20 @@ def _derive_token(token: str, *, is_code: bool) -> Iterator[Trigger]:
 
 
 def render_glob(glob: str) -> str:
-    """Return a glob as a regular expression: `*` and `?` stay within a folder, `**` stands for any folders."""
+    """Return a glob as a regular expression: `*` and `?` stay within a folder, `**` stands for any folders.
+
+    Who writes a glob may not know the exact tree: one that begins with a folder's name matches below any folder, and
+    `Ingest/` also matches `Scada.Ingest/` and `data-ingest/`. Case is ignored.
+    """
+    *folders, last = glob.removeprefix("./").split("/")
+    start = "(?:.*/)?" if folders and folders[0][:1].isalnum() else ""
+    names = ["(?:.*/)?" if name == "**" else f"(?:[^/]*[._-])?{_render_name(name)}/" for name in folders]
+    return "".join((start, *names, _render_name(last) or ".*"))
+
+
+def _render_name(glob: str) -> str:
     parts = []
-    for match in _GLOB.finditer(glob.removeprefix("./")):
+    for match in _GLOB.finditer(glob):
         sign = match[0]
         if match.lastgroup == "choice":
             parts.append("(?:" + "|".join(re.escape(one) for one in sign[1:-1].split(",")) + ")")
@@ -471,8 +489,8 @@ def render_glob(glob: str) -> str:
             letters = sign[1:-1].lstrip("!^").replace("\\", "\\\\").replace("[", "\\[")
             parts.append(f"[{'^' if sign[1] in '!^' else ''}{letters}]")
         else:
-            parts.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(sign) or re.escape(sign))
-    return "".join(parts) + (".*" if glob.endswith("/") else "")
+            parts.append({"**": ".*", "*": "[^/]*", "?": "[^/]"}.get(sign) or re.escape(sign))
+    return "".join(parts)
 
 
 def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
@@ -481,9 +499,9 @@ def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
     They only save time: an expression that Python cannot parse without a warning has none.
     """
     if is_glob:
-        pieces = (match[0] for match in _GLOB.finditer(pattern.removeprefix("./")))
+        pieces = [match[0] for name in pattern.removeprefix("./").split("/") for match in _GLOB.finditer(name)]
         longest = max((piece for piece in pieces if piece[0] not in "*?{["), key=len, default="")
-        return (longest.lower(),) if longest.strip("/") else ()
+        return (longest.lower(),) if longest else ()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
