@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from loads import ROOT
 from memdir.errors import DiskError
+from memdir.frozen import replace
 from memdir.limits import CONVERSATION_BYTES, SURFACED_BYTES, SURFACED_LINES
 from memdir.recall.pipeline import (
     OVER_BUDGET,
@@ -50,16 +50,6 @@ def session(store: FileStore) -> SessionFile:
 
 def names(found: Sequence[object]) -> list[str]:
     return [at.header.name for at in found]  # type: ignore[attr-defined]
-
-
-def test_what_fits_is_found_read_and_told_where_it_lies(store: FileStore) -> None:
-    found = recall([store], "how do we deploy this", selector=overlap, now=NOW)
-    assert names(found.memories) == ["deploy-freeze", "deploy-steps"] == names(list(found)) == names(found.picks)
-    assert found.skipped is None and found.query == "how do we deploy this" and found.selector == "local"
-    assert found.elapsed_ms > 0
-    first = found.memories[0]
-    assert first.path == str(store.root / "deploy-freeze.md") and first.text == "All about deploy-freeze."
-    assert first.score == 1.0 and not first.truncated and first.digest == store.read("deploy-freeze").digest
 
 
 def test_no_more_than_asked_for_and_five_by_default() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from clihelp import Cli, Result
 from loads import ROOT
-from memdir.interfaces.chat import chat, demo
+from memdir.interfaces.chat import chat
+from memdir.interfaces.chat_commands import demo
 from memdir.interfaces.cli import run
 
 THREE_DAYS = (ROOT / "docs" / "img" / "three-days.txt").read_text(encoding="utf-8")
@@ -48,10 +49,6 @@ class Chats(Cli):
             "MEMDIR_MODEL_SECONDS": "300",
             "MEMDIR_SELECTOR": "local",  # so that a script has only the answers of the conversation itself
         }
-
-    @property
-    def transcripts(self) -> list[Path]:
-        return sorted(self.memory.glob(".memdir/chats/*.jsonl"))
 
 
 def _read(stream: TextIOWrapper) -> bytes:

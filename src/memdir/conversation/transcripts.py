@@ -102,16 +102,14 @@ class MessageRun:
     context: tuple[Message, ...] = ()
 
 
-def read_messages(path: str | Path, *, after: str = "", since_compaction: bool = False) -> Iterator[Message]:
+def read_messages(path: str | Path, *, after: str = "") -> Iterator[Message]:
     """Yield the messages in order. With `after`, starts after that message, or at the first one if it is missing.
 
-    Messages before a compaction are included, unless `since_compaction`. Raises NotFoundError, DiskError or FormatError
-    before the first message.
+    Messages before a compaction are included. Raises NotFoundError, DiskError or FormatError before the first message.
     """
     with open_transcript(path) as file:
         if reader := READERS.get(_find_format(file, path)):
-            query = RecordQuery(path, after, since_compaction=since_compaction)
-            yield from reader.read(file, reader.find(file, query))
+            yield from reader.read(file, reader.find(file, RecordQuery(path, after)))
 
 
 def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
@@ -297,10 +295,8 @@ def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Messag
 def make_plain_messages(record: Json) -> Iterator[Message]:
     """Yield the messages of a `{"role", "content"}` object in the format of Anthropic or OpenAI."""
     role, content = as_text(record.get("role")), record.get("content")
-    sent_at = next(
-        (time for key in ("timestamp", "created_at", "at", "date") if (time := read_time(as_text(record.get(key))))),
-        None,
-    )
+    times = [time for key in ("timestamp", "created_at", "at", "date") if isinstance(time := record.get(key), str)]
+    sent_at = next(filter(None, map(read_time, times)), None)
     text = join_texts(content)
     yield from list_results(content, sent_at=sent_at)
     if role in ("tool", "function"):

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from memdir.errors import MemdirError, NotFoundError, SettingsError
+from memdir.format.fields import NO_FIELDS
 from memdir.format.frontmatter import decode, parse_fields, read_time
 from memdir.frozen import replace
 from memdir.records import Change, Header, InboxState, Origin, Scope, StoredMemory
@@ -37,7 +38,8 @@ def find_ages(store: StoreReader, memories: Sequence[StoredMemory], *, now: date
         dates = store.find_dates(memories)
     ages = {}
     for memory, date in zip(memories, dates or [ChangeDate()] * len(memories), strict=True):
-        fields = parse_fields(memory.text)
+        has_dates = "ified" in memory.text[: len(memory.text) - len(memory.body)]  # most have none, and parsing is slow
+        fields = parse_fields(memory.text) if has_dates else NO_FIELDS
         changed = _find_change(store, memory, date, read_time(fields.modified))
         moments = (changed, read_time(fields.verified), date.touched)
         ages[memory.header.name] = max(
@@ -52,11 +54,11 @@ def find_listed_ages(store: StoreReader, headers: Sequence[Header], *, now: date
     return {header.name: header.modified for header in headers} | find_ages(store, [*memories.values()], now=now)
 
 
-def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
+def find_authors(store: StoreReader, names: Collection[str], *, signed: bool = True) -> dict[str, str]:
     """Return a dict from memory names to authors, if known.
 
-    For a team memory that is a person's name, for others the origin of the last change of its text, such as `person` or
-    `agent`. An approved change has the author of the approved item.
+    For a team memory that is a person's name, for others, or unless `signed` for one that was written here, the origin of
+    the last change of its text, such as `person` or `agent`. An approved change has the author of the approved item.
     """
     if not names or not isinstance(store, StoreBase):
         return {}
@@ -69,7 +71,8 @@ def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
         origin = origins.get(step.id, step.origin)
         is_teammate = origin.who == SYNC and origin.why.startswith(_BY)
         authors[name] = origin.why.removeprefix(_BY) if is_teammate else origin.who
-    signers = store.read_signers(names) if store.scope is Scope.TEAM or any(map(is_team, names)) else {}
+    is_signed = signed and (store.scope is Scope.TEAM or any(map(is_team, names)))
+    signers = store.read_signers(names) if is_signed else {}
     is_approved = {name for name, step in steps.items() if step.id in origins}
     return authors | {name: signers[name].name for name in names if name in signers and name not in is_approved}
 

@@ -62,7 +62,8 @@ _VERSION = int(digest_of(f"6 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".e
 class FileStore(StoreBase):
     """A store of Markdown files in a directory. `state` contains the lock, history and index, by default in `.memdir/`.
 
-    `on_open` is called when a process opens the history to write. If `shared`, other people read this store. If `team`,
+    `on_open` is called when a process opens the history to write. If `shared`, by default in a project's directory, other
+    people read this store. If `team`,
     its team memories are shown in conversations. `find_author` returns the author to record for changes to team
     memories. If `review`, an agent's changes to team memories need review.
     """
@@ -78,7 +79,7 @@ class FileStore(StoreBase):
         clock: Clock = utc_now,
         on_open: Callable[[], object] | None = None,
         find_secrets: Finder | None = None,
-        shared: bool = False,
+        shared: bool | None = None,
         team: bool = True,
         find_author: "Callable[[], Author] | None" = None,
         review: bool = True,
@@ -86,7 +87,8 @@ class FileStore(StoreBase):
         self.root = guard.resolve_root(root)
         self.state = state or self.root / guard.STATE
         self.scope = scope
-        self.rules = WriteRules(scope, skip_index, find_secrets, shared, review and scope is not Scope.AGENT)
+        is_shared = scope is Scope.PROJECT if shared is None else shared
+        self.rules = WriteRules(scope, skip_index, find_secrets, is_shared, review and scope is not Scope.AGENT)
         self.clock = clock
         self.team = team
         self._lock_seconds = lock_seconds
@@ -94,6 +96,7 @@ class FileStore(StoreBase):
         self._find_author = find_author
         self._threads = RLock()
         self._history: History | None = None
+        self._place: tuple[int, int] | None = None  # device and inode of the directory, once it was written to
         self._pid = 0
 
     def close(self) -> None:
@@ -312,7 +315,6 @@ class FileStore(StoreBase):
         # Imported here: a recall purges nothing.
         from memdir.store.state import PurgedMemory, purge_state
 
-        sessions, texts = self._find_traces(name)
         self._forget_known(name)
         with self._holding() as (_, past):
             count = past.purge(name)
@@ -325,20 +327,8 @@ class FileStore(StoreBase):
                 except DiskError:  # damaged, so that nothing shows what it contains
                     for ending in history.ENDINGS:
                         path.with_name(path.name + ending).unlink(missing_ok=True)
-        purge_state(self.state, aside, PurgedMemory(name, sessions, texts, self._lock_seconds))
+        purge_state(self.state, aside, PurgedMemory(name, self._lock_seconds))
         return count
-
-    def _find_traces(self, name: str) -> tuple[set[str], list[str]]:
-        """Return the IDs of the sessions that changed or recalled a memory, and the memory's past texts."""
-        changes, path = self.changes(name), f"{name}.md"
-        sessions = {change.origin.session for change in changes} | {row.session for row in self.recalls(name)}
-        files = [file for change in changes for file in change.files if file.path == path and not file.splice]
-        data = [self.read_content(digest) for file in files for digest in (file.before, file.after) if digest]
-        with suppress(MemdirError):  # a file that may not be read was never shown either
-            data.append(self.read_bytes(path) or b"")
-        memories = [make_memory(name, content, Signature(0, 0, 0, 0), self.scope) for content in data]
-        headers = [(memory.header, memory.body) for memory in memories]
-        return sessions, [text for header, body in headers for text in (header.title, header.description, body)]
 
     @contextmanager
     def hold_lock(self, name: str, *, seconds: float = 0) -> Iterator[None]:
@@ -404,7 +394,9 @@ class FileStore(StoreBase):
     def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, History]]:
         wait = self._lock_seconds if seconds is None else seconds
         deadline = time.monotonic() + wait
+        self._check_place()
         with self._threads, hold_state(self, "lock", wait) as (root, state):
+            self._place = guard.read_inode(root)
             past = self._history if self._pid == os.getpid() else None
             if past is not None and not past.is_in_place:
                 # It was deleted, moved or replaced, so changes written to the open file would be lost.
@@ -423,6 +415,18 @@ class FileStore(StoreBase):
             past.wait_at_most(max(deadline - time.monotonic(), 0.05))
             heal(root, past)
             yield root, past
+
+    def _check_place(self) -> None:
+        """Raise DiskError if the directory was moved, deleted or replaced since this store last wrote; once, because
+        the user may want a new one."""
+        if (known := self._place) is None:
+            return
+        self._place = None
+        with guard.open_existing(self.root) as root:
+            if root is None or guard.read_inode(root) != known:
+                hint = "move it back, or repeat to begin a new one there; `memdir relink` finds the memory of a moved project"
+                message = "the memory directory was moved, deleted or replaced, so nothing was saved"
+                raise DiskError(message, path=str(self.root), hint=hint)
 
     def _heal_if_killed(self) -> None:
         """Heal an interrupted change before reading, if the lock file names a process that no longer holds the lock."""

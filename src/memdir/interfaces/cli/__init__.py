@@ -179,7 +179,7 @@ class Output:
 
     def progress(self, text: str, done: int = 0, total: int = 0) -> None:
         """Show a progress line on a terminal, replacing the previous one; with a total, add percentage and time left."""
-        if not self._has_progress or not done:
+        if not done:
             self._began = monotonic()
         if text and total:
             spent = monotonic() - self._began
@@ -536,15 +536,18 @@ class CliContext:
     def environment(self) -> Environment:
         return read_environment(self.variables)
 
-    def open(self) -> Project:
-        """Return the project with its stores; creates nothing."""
+    def open(self, *, creates: bool = False) -> Project:
+        """Return the project with its stores; creates nothing. Unless the caller does, warns of a missing --dir."""
         if self.project is None:
             self.project = open_project(self.cwd, environ=self.variables, directory=self.directory)
+            if self.directory is not None and not (creates or self.directory.exists()):
+                self.out.warn(f"{self.directory} does not exist yet")
         return self.project
 
     def open_to_write(self) -> Project:
-        self.open().check_on()
-        return self.open()
+        project = self.open(creates=True)
+        project.check_on()
+        return project
 
     def origin(self, why: str = "") -> Origin:
         return Origin(why=why, session=self.open().environment.session)
