@@ -31,15 +31,16 @@ from contextlib import closing
 from datetime import datetime
 from enum import StrEnum
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdir.errors import FormatError
 from memdir.format.when import compile_expression
-from memdir.frozen import compile_late, dataclass
+from memdir.frozen import compile_late, dataclass, field
 from memdir.limits import ACTION_CHARS, ACTION_SECONDS, TRIGGERS
 from memdir.project.hosts import EDITORS, PATCHED, PATH_KEYS, READERS, SHELLS, WRITERS
-from memdir.records import Scope
+from memdir.records import Kind, Scope
 from memdir.store.sessions import RANKING, SessionFile
 from memdir.store.state import FREQUENT, read_table, write_table
 from memdir.text import find_code_spans
@@ -66,6 +67,15 @@ _GLOB_SIGNS, _ENDING = compile_late(r"\{[^}]*\}|\[[^\]]*\]|\*"), compile_late(r"
 _STEM_CHARS = 4  # min letters of a file name in a glob; fewer match too much
 _ENDING_CHARS = 4  # max letters of an inflected word after its stem
 _NAME = re.compile(r"[A-Za-z_]\w+")
+# A definition in most languages: a keyword or, for C and its relatives, a modifier or type before a name with a bracket.
+_DEFINITION = compile_late(
+    r"\b(?:def|defp|class|fn|func|function|sub|struct|enum|trait|interface|protocol|type|const|let|var|val|module"
+    r"|defmodule|record|macro)[ \t]+(?:\([^()\n]{0,60}\)[ \t]*)?([A-Za-z_][\w.]*)\b\(?"
+    r"|^[ \t]*(?:(?:public|private|protected|internal|static|final|virtual|override|async|export|inline|extern|unsigned"
+    r"|void|int|bool|string|double|float|char|long|auto)[ \t*&]+)+(?:[\w<>\[\],]+[ \t*&]+)?([A-Za-z_]\w*)\(",
+    re.MULTILINE,
+)
+_READ_CHARS, _DEFINITIONS = 262_144, 500  # of a text that the agent has read
 _WORDS = re.compile(r"[^\s;|&()<>\"'`]+")
 
 
@@ -91,13 +101,15 @@ class Trigger(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Action:
     """The effect of a tool call. `paths` are below the project's root, `text` is what is written. `replaced` is text
-    that is replaced or searched for, in which only names count. `is_write`: it writes a file or runs a command."""
+    that is replaced or searched for, in which only names count. `is_write`: it writes a file or runs a command.
+    `defined` are lines of a text that the agent has read, by the names that they define; then all else is empty."""
 
     paths: tuple[str, ...] = ()
     command: str = ""
     text: str = ""
     replaced: str = ""
     is_write: bool = False
+    defined: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,7 @@ class TriggerMatch:
 
     name: str
     triggers: tuple[Trigger, ...]
+    kind: str = ""  # of the memory
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -173,6 +186,13 @@ def find_action(tool: str, values: Mapping[str, Any], cwd: str, tops: Sequence[P
     return Action(tuple(below), command if tool in SHELLS else "", text, replaced, is_write=tool not in READERS)
 
 
+def find_defined(text: str) -> Action:
+    """Return what a text defines, such as functions and classes, as an action: the agent has read it and may change it."""
+    matches = islice(_DEFINITION.finditer(text[:_READ_CHARS]), _DEFINITIONS)
+    pairs = {(match[1] or match[2]).rpartition(".")[2]: match[0].strip() for match in matches}
+    return Action(text="\n".join(pairs.values()), defined=pairs)
+
+
 def _find_below(path: str, cwd: str, tops: Sequence[Path]) -> str:
     plain = os.path.normpath(os.path.join(cwd, path)) if "\0" not in path else ""
     for whole in (plain, os.path.realpath(plain)) if plain else ():
@@ -211,6 +231,8 @@ _MORE = 1.0  # for each further kind that matches, as the path and the new text 
 _CROWD = 0.3  # subtracted, times the logarithm of the number of memories with a match
 _NEED, _NEED_RANK = 0.7, 0.6  # evidence required at rank 1, and its increase with the logarithm of the rank
 _NEED_DOUBT = 1.0  # required in addition, times the doubt that the prompt needs a memory
+_LITTLE_DOUBT = 1.0  # below it, a rule at its command or file, and what names a definition, need no agreement
+_SUFFICIENT = 0.1
 _LAST_RANK = 40  # of memories that are not in the ranking
 _ONE_IN, _FEW_TURNS = 20, 2  # a trigger is too wide if it fires in more than one of 20 turns, and more than twice
 
@@ -260,6 +282,7 @@ def find_candidates(
 ) -> list[ActionCandidate]:
     """Return the memories with enough evidence, best first. `frequent` triggers do not count as evidence."""
     triggers = {(scope, match.name): match.triggers for scope, match in matches}
+    rules = {(scope, match.name) for scope, match in matches if match.kind in (Kind.FEEDBACK, Kind.USER)}
     leaders = {(leader.scope, leader.name): (rank, leader) for rank, leader in enumerate(ranking.leaders, 1)}
     text = f"{' '.join(action.paths)} {action.text} {action.command}"[:ACTION_CHARS]
     words = sorted({word.lower() for word in _LETTERS.findall(text)})
@@ -269,7 +292,10 @@ def find_candidates(
         matched = tuple(one for one in triggers.get(key, ()) if (key[1], one.pattern) not in frequent)
         need = _NEED + _NEED_RANK * math.log(rank) + _NEED_DOUBT * ranking.doubt
         evidence = _score_triggers(matched, len(triggers)) - need
-        if not action.is_write:
+        is_named = bool(action.defined and matched) or (key in rules and any(map(_names_exactly, matched)))
+        if is_named and ranking.doubt < _LITTLE_DOUBT:
+            evidence = max(evidence, _SUFFICIENT / rank)
+        elif not action.is_write:
             evidence -= _READ_LESS
         elif leader is not None:
             share = _COMMAND_WORDS if action.command and not matched else 1.0
@@ -277,6 +303,18 @@ def find_candidates(
         if evidence > 0:
             candidates.append(ActionCandidate(*key, evidence, matched))
     return sorted(candidates, key=lambda candidate: -candidate.evidence)
+
+
+def _names_exactly(trigger: Trigger) -> bool:
+    """Return whether a rule's trigger is a command, or a path below the root that names a file: it needs no agreement."""
+    if trigger.kind != TriggerKind.PATHS:
+        return trigger.kind == TriggerKind.COMMANDS
+    return trigger.pattern[0].isalnum() and "**" not in trigger.pattern and bool(_find_stem(trigger.pattern))
+
+
+def _find_stem(pattern: str) -> str:
+    """Return the letters of a file's name in a glob, without its ending."""
+    return _ENDING.sub("", _GLOB_SIGNS.sub("", pattern.rpartition("/")[2]))
 
 
 def _score_triggers(matched: Sequence[Trigger], memories: int) -> float:
@@ -291,10 +329,10 @@ def _score_triggers(matched: Sequence[Trigger], memories: int) -> float:
 
 def _names_file(trigger: Trigger) -> bool:
     """Return whether a path names a file, and not only a folder or an ending."""
-    last = trigger.pattern.rstrip("/").rpartition("/")[2]
+    path = trigger.pattern.rstrip("/")
     if trigger.kind == TriggerKind.FILE:
-        return "." in last or "_" in last
-    return len(_ENDING.sub("", _GLOB_SIGNS.sub("", last))) >= _STEM_CHARS
+        return bool({".", "_"} & set(path.rpartition("/")[2]))
+    return len(_find_stem(path)) >= _STEM_CHARS
 
 
 def _measure_overlap(weights: Mapping[str, float], words: Sequence[str]) -> float:
@@ -318,8 +356,9 @@ def find_matches(index: Path, action: Action) -> list[TriggerMatch]:
             matches: dict[int, list[Trigger]] = {}
             for doc, trigger in _match_rows(db, action):
                 matches.setdefault(doc, []).append(trigger)
-            rows = db.execute(f"SELECT doc, path FROM bodies WHERE doc IN {_LISTED}", [json.dumps(list(matches))])
-            return [TriggerMatch(path.removesuffix(".md"), tuple(matches[doc])) for doc, path in rows]
+            select = f"SELECT doc, path, kind FROM bodies WHERE doc IN {_LISTED}"
+            rows = db.execute(select, [json.dumps(list(matches))])
+            return [TriggerMatch(path.removesuffix(".md"), tuple(matches[doc]), kind) for doc, path, kind in rows]
     except (sqlite3.Error, ValueError, TypeError):
         return []
 
@@ -343,7 +382,8 @@ class _ActionFacts:
         self.lowered = {kind: value.lower() for kind, value in self.texts.items()}
         self.lowered[TriggerKind.PATHS] = "\n".join(self.paths).lower()
         self.words = _WORDS.findall(command)
-        self.names = "\n".join((text, replaced, command))
+        self.names = "\n".join(action.defined or (text, replaced, command))
+        self.defined = action.defined
         mentioned = [word.lstrip("./") for word in self.words if "/" in word or "." in word]
         self.files = [*self.paths, *mentioned]
         self._until = 0.0
@@ -394,13 +434,21 @@ def _matches(trigger: Trigger, facts: _ActionFacts) -> bool:
             glob = _compile(render_glob(pattern), ignores_case=True)
             return glob is not None and any(glob.fullmatch(path) for path in facts.paths)
         expression = _compile(pattern, ignores_case=kind == TriggerKind.COMMANDS)
-        return expression is not None and bool(expression.search(facts.texts[TriggerKind(kind)]))
+        if expression is None or not expression.search(facts.texts[TriggerKind(kind)]):
+            return False
+        return not facts.defined or any(_covers(expression, name, line) for name, line in facts.defined.items())
     if kind == TriggerKind.FILE:
         return any(f"/{pattern}/" in f"/{path}/" for path in facts.files)
     if kind == TriggerKind.PROGRAM:
         words = iter(facts.words)
         return all(any(word in (other, other.partition("=")[0]) for other in words) for word in pattern.split(" "))
-    return pattern in facts.names
+    return re.split(r"\W", pattern)[-1] in facts.defined if facts.defined else pattern in facts.names
+
+
+def _covers(expression: Any, name: str, line: str) -> bool:
+    """Return whether an expression matches the whole name that a line defines."""
+    match, start = expression.search(line), line.rindex(name)
+    return bool(match) and match.start() <= start and match.end() >= start + len(name)
 
 
 def _compile(pattern: str, *, ignores_case: bool) -> Any:
