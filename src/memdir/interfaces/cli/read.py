@@ -1,7 +1,11 @@
 """The commands that show memories and their changes, and undo them: `list`, `read`, `history`, `diff`, `undo`, `restore`."""
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
 from operator import itemgetter
+from pathlib import Path
 
 import click
 
@@ -48,13 +52,19 @@ _MEMORIES = (
         for key, schema in LISTED_FIELDS.items() if key != "pinned"
     ),
 )  # fmt: skip
-_MANY = 5_000  # listing more takes long enough to say so
 _LIST_HELP = f"""List the memories of the project, its team, and all projects, newest first.
 
 In a pipe, one line per memory: name, type, scope, time, `pinned` or nothing, `always` or nothing,
 {", ".join(column.title.lower() or f"`{column.cell}` or nothing" for column in _MEMORIES[6:])}, separated by tabs. `always` marks standing
 rules, which conversations have from their start. The authors of team memories are shown on a terminal and in JSON.
 """
+
+
+def _is_large(root: Path) -> bool:
+    """Return whether listing a directory takes long enough to show progress."""
+    with suppress(OSError), os.scandir(root) as entries:
+        return next(islice(entries, 2_000, None), None) is not None
+    return False
 
 
 @verb(
@@ -65,9 +75,8 @@ rules, which conversations have from their start. The authors of team memories a
 @scope_option
 def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bool) -> None:
     project = call.open()
+    call.out.progress("reading memories" if any(_is_large(store.root) for store in project.stores) else "")
     listed = list_memories(project.stores)
-    if len(listed) > _MANY:
-        call.out.progress(f"reading {len(listed):,} memories")
     chosen = [
         memory
         for memory in listed
