@@ -80,6 +80,16 @@ def find_past(
         raise
 
 
+def find_by_words(
+    stores: Sequence[AnyStore], text: str, *, scope: str | None = None, limit: int = 20
+) -> list[FoundMemory[AnyStore]]:
+    """Return the memories that contain all words of a text, in any form."""
+    from memdir.recall.find import search_memories  # only needed for text that is not a name
+
+    hits = [FoundMemory(store, hit.header) for store in stores for hit in search_memories([store], text, limit=limit)]
+    return [memory for memory in hits if scope in (None, memory.header.scope)]
+
+
 def list_memories(
     stores: Sequence[AnyStore], *, kind: str | None = None, scope: str | None = None, visible: bool = False
 ) -> list[FoundMemory[AnyStore]]:

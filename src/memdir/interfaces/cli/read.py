@@ -25,7 +25,7 @@ from memdir.interfaces.cli import (
     scope_flag,
 )
 from memdir.interfaces.cli.app import limit_option, name_argument, scope_option, verb
-from memdir.operations.find import find_memory, find_past, list_memories
+from memdir.operations.find import find_past, list_memories
 from memdir.operations.write import WriteAction, WriteContext, restore, undo
 from memdir.records import Change, ChangedFile
 from memdir.store.facts import find_ages
@@ -33,6 +33,7 @@ from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import is_index_path
 from memdir.store.state import drop_learned
+from memdir.text import shorten_home
 
 _MEMORIES = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
@@ -58,13 +59,15 @@ rules, which conversations have from their start. The authors of team memories a
 
 @verb(
     "list", "List memories.",
-    "memdir list", "memdir list --type feedback", "memdir list --json", help=_LIST_HELP,
+    "memdir list", "memdir list --type feedback", "memdir list --all", "memdir list --json", help=_LIST_HELP,
 )  # fmt: skip
 @click.option("--type", "kind", type=click.Choice((*app.KINDS, cli.NO_TYPE)), help="Only memories of this type.")
 @scope_option
-def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bool) -> None:
+@app.everywhere_option
+def list_verb(call: CliContext, kind: str | None, scope: str | None, is_everywhere: bool, as_json: bool) -> None:
     project = call.open()
-    listed = list_memories(project.stores)
+    stores = app.list_everywhere(project, is_everywhere=is_everywhere)
+    listed = list_memories([store for store, _ in stores.values()])
     chosen = [
         memory
         for memory in listed
@@ -72,7 +75,9 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bo
     ]
     rules = set(find_rules(memory.header for memory in listed))
     rows = [
-        row | {"always": memory.header in rules}
+        row
+        | {"always": memory.header in rules}
+        | ({"project": shorten_home(stores[id(memory.store)][1], call.environment.home)} if is_everywhere else {})
         for row, memory in zip(describe_memories(chosen, project.now()), chosen, strict=True)
     ]
     rows.sort(key=itemgetter("since", "name"), reverse=True)
@@ -81,6 +86,8 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bo
         column._replace(cell=_render_scope) if column.title == "SCOPE" and call.out.is_table else column
         for column in _MEMORIES
     ]
+    if is_everywhere:
+        columns.insert(1, TableColumn("PROJECT", "dim", "project", is_cut=True))
     call.show_rows(columns, rows, as_json=as_json, empty=empty)
 
 
@@ -92,9 +99,9 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bo
 @scope_option
 @click.option("--raw", is_flag=True, help="Print the exact file; control characters are escaped on a terminal.")
 def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json: bool) -> None:
-    """Print a memory. NAME is its name, its title if unique, or its path."""
+    """Print a memory. NAME is its name, its title if unique, its path, or words that only this memory contains."""
     project, out = call.open(), call.out
-    store, header = find_memory(choose_stores(project, scope), name, scope=scope)
+    store, header = app.pick_memory(choose_stores(project, scope), name, scope=scope)
     memory = store.read(header.name)
     header = memory.header
     since = find_ages(store, [memory], now=project.now())[header.name]
