@@ -176,7 +176,7 @@ def _ask(
             f"  {shorten_home(str(change.path), call.environment.home)}  ",
             change.summary,
         )
-    choices = {"y": "yes", "n": "no", "d": "show the difference"}
+    choices = {"y": "yes", "d": "show the difference", "n": "no"}
     question = "Write this?"
     if is_open and learner is not None:
         limit = int(settings.number("budget.day_tokens"))
