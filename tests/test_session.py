@@ -25,7 +25,7 @@ from memdir.extraction.turns import EndedTurn
 from memdir.models.open import render_parent
 from memdir.recall.pipeline import RecallSkip
 from memdir.records import Message, Reply, Request, Tool, ToolCall, Usage
-from memdir.session import BackgroundExtraction, Callbacks, RenderedReminders, Session, TurnPriority, retry
+from memdir.session import BackgroundExtraction, Callbacks, RenderedReminders, Session, retry
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
@@ -228,24 +228,6 @@ def poll(session: Session) -> RenderedReminders:
         assert time.monotonic() < end
         threading.Event().wait(0.01)
     return found
-
-
-def test_what_can_wait_gives_way_to_a_turn_until_it_is_over() -> None:
-    priority, passed = TurnPriority(seconds=600), threading.Event()
-    priority.wait()  # no turn has it
-    priority.begin()
-
-    def go() -> None:
-        priority.wait()
-        passed.set()
-
-    waiting = threading.Thread(target=go)
-    waiting.start()
-    assert not passed.is_set()
-    priority.end()
-    assert passed.wait(60)
-    waiting.join()
-    priority.wait()
 
 
 def test_learning_goes_on_beside_the_conversation_which_never_waits(store: FileStore, heard: Heard) -> None:

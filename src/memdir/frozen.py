@@ -4,9 +4,9 @@ Every memdir process, one per prompt, defines some fifty record classes, and the
 each: a third of a cold recall. Here only `__init__` is compiled for each class, and only after a few records of it were made;
 the other methods are shared.
 
-Type checkers treat it as `dataclasses.dataclass`, and `dataclasses.replace`, `fields` and `asdict` accept its records.
-Not supported: inheritance between records, `super()`, `__post_init__`, fields that are not in `__init__`, records that are
-not frozen with slots. Defaults that `dataclasses` would refuse are an error here, too.
+Type checkers treat it as `dataclasses.dataclass`; at run time its records are copied with `replace` and read with `asdict` of
+this module. Not supported: inheritance between records, `super()`, `__post_init__`, fields that are not in `__init__`, records
+that are not frozen with slots.
 """
 
 import re
@@ -14,10 +14,7 @@ from _thread import RLock
 from collections.abc import Callable, Mapping
 from functools import wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, dataclass_transform
-
-if TYPE_CHECKING:
-    from dataclasses import Field
+from typing import Any, ParamSpec, TypeVar, cast, dataclass_transform
 
 Record = TypeVar("Record")
 Params = ParamSpec("Params")
@@ -86,11 +83,15 @@ def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
     defaults = {name: body.pop(name, _MISSING) for name in cls.__annotations__}
     specs = {name: value if isinstance(value, _Spec) else field(default=value) for name, value in defaults.items()}
-    _check_class(cls, specs)
+    if unsafe := [name for name, spec in specs.items() if type(spec.default).__hash__ is None]:
+        raise ValueError(f"mutable default for {', '.join(unsafe)} of {cls.__qualname__}: use default_factory")
+    # The class is built again with slots, and `super()` would still refer to the first one.
+    codes = [getattr(value, "__code__", None) for value in vars(cls).values()]
+    if "__post_init__" in vars(cls) or any("__class__" in getattr(code, "co_freevars", ()) for code in codes):
+        raise TypeError(f"{cls.__qualname__}: records have no __post_init__ and do not call super()")
     compared = [name for name, spec in specs.items() if spec.compare]
     body["__slots__"] = body["__match_args__"] = tuple(specs)
     body["__init__"] = _make_first_init(cls.__qualname__, specs)
-    body["__dataclass_fields__"] = _Fields(specs, cls.__annotations__)
     body["_shown"] = tuple(name for name, spec in specs.items() if spec.repr)
     body["_key"] = staticmethod(attrgetter(*compared) if compared else (lambda record: ()))
     for name, method in _METHODS.items():
@@ -100,26 +101,6 @@ def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     metaclass: Any = type(cls)
     record_class: type[Record] = metaclass(cls.__name__, cls.__bases__, body)
     return record_class
-
-
-def _check_class(cls: type, specs: Mapping[str, _Spec]) -> None:
-    """Raise TypeError or ValueError, as `dataclasses` would or where this module differs from it."""
-    needs_default = False
-    for name, spec in specs.items():
-        has_default = spec.default is not _MISSING or spec.factory is not _MISSING
-        if needs_default and not has_default and not spec.kw_only:
-            raise TypeError(f"non-default argument {name!r} follows default argument")
-        needs_default = needs_default or (has_default and not spec.kw_only)
-        if type(spec.default).__hash__ is None:
-            raise ValueError(
-                f"mutable default {type(spec.default)} for field {name} is not allowed: use default_factory"
-            )
-    # The class is built again with slots, and `super()` would still refer to the first one.
-    uses_super = any(
-        "__class__" in getattr(getattr(value, "__code__", None), "co_freevars", ()) for value in vars(cls).values()
-    )
-    if "__post_init__" in vars(cls) or uses_super:
-        raise TypeError(f"{cls.__qualname__}: records have no __post_init__ and do not call super()")
 
 
 def _make_first_init(qualname: str, specs: Mapping[str, _Spec]) -> Any:
@@ -179,30 +160,6 @@ def _compile_init(qualname: str, specs: Mapping[str, _Spec]) -> Any:
     exec(compile(f"def __init__({arguments}) -> None:{''.join(lines) or ' pass'}", "<record>", "exec"), scope)
     scope["__init__"].__qualname__ = f"{qualname}.__init__"
     return scope["__init__"]
-
-
-class _Fields:
-    """The table that `dataclasses` reads, made on first use."""
-
-    def __init__(self, specs: Mapping[str, _Spec], annotations: Mapping[str, Any]) -> None:
-        self._specs, self._annotations = specs, annotations
-
-    def __get__(self, *_: object) -> "Mapping[str, Field[Any]]":
-        # Imported here: memdir never needs it, and this module exists to avoid its import.
-        import dataclasses
-
-        fields_made: list[tuple[str, Any, Field[Any]]] = []
-        for name, spec_source in self._specs.items():
-            defaults = {"default": spec_source.default, "default_factory": spec_source.factory}
-            options = {key: value for key, value in defaults.items() if value is not _MISSING}
-            spec: Any = dataclasses.field(
-                kw_only=spec_source.kw_only, repr=spec_source.repr, compare=spec_source.compare, **options
-            )
-            fields_made.append((name, self._annotations[name], spec))
-        fields: Mapping[str, Field[Any]] = vars(dataclasses.make_dataclass("Fields", fields_made))[
-            "__dataclass_fields__"
-        ]
-        return fields
 
 
 def _repr(self: Any) -> str:

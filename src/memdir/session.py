@@ -13,7 +13,6 @@ disk, so a session with the same ID continues it. All methods are thread-safe. N
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -75,7 +74,6 @@ _ACTIONS = {
 _RESULTS = ((WriteAction.CREATED, WriteAction.CHANGED), (WriteAction.FORGOTTEN,), (WriteAction.WAITING,))
 _LOCK_TRIES = 10
 _TOOL_MESSAGES = 40  # the newest messages, in which to look for tools in use
-_PRIORITY_SECONDS = 5.0  # of a turn; after that the model is working
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,6 @@ class Session:
         self._prefetch, self._model_prefetch = Prefetch(), Prefetch()  # with the index, and with a model if any
         self._late: RecallResult | None = None  # the model's result for an earlier message, which was too late for it
         self._background = BackgroundExtraction(self._process_turn)
-        self._priority = TurnPriority()
 
     def __enter__(self) -> Self:
         return self
@@ -270,7 +267,6 @@ class Session:
 
         `tools` are the names of the tools in use, by default those of the last turn that ended.
         """
-        self._priority.begin()
         with self._reporting_errors():
             if (late := self._model_prefetch.take()) is not None and late.memories:
                 self._late = late
@@ -307,7 +303,6 @@ class Session:
         """Cancel the running recall because the user stopped the turn; its memories do not count as shown."""
         self._prefetch.cancel()
         self._model_prefetch.cancel()
-        self._priority.end()
 
     # --- a turn ends ------------------------------------------------------------------------------------------------
 
@@ -322,7 +317,6 @@ class Session:
         `memdir.models.open.render_parent` makes it for a request to one of memdir's models.
         """
         self._prefetch.cancel()  # the model's selection is kept for the next message
-        self._priority.end()
         if not self._on:
             _notify(self._callbacks.skipped, "extract", ExtractSkip.OFF)
             return False
@@ -337,7 +331,6 @@ class Session:
 
     def wait(self, seconds: float = DRAIN_SECONDS) -> bool:
         """Wait for background work; return whether it is finished."""
-        self._priority.end()
         return self._background.drain(seconds)
 
     # --- by request -------------------------------------------------------------------------------------------------
@@ -518,7 +511,6 @@ class Session:
             self.id,
             self._project,
             notes=[lambda: self._update_notes(turn.messages, self._open_model())],
-            give_way=self._priority.wait,
         )
         # A subagent's messages are not part of the notes, and nothing it says needs to be verified.
         chores = QUICK_CHORES[2:] if turn.is_subagent else QUICK_CHORES
@@ -627,25 +619,6 @@ class BackgroundExtraction:
                 if following is not None:
                     self._start(following)
                 self._changed.notify_all()
-
-
-class TurnPriority:
-    """Delays background work while a turn is being sent to the model, because threads compete for the processor."""
-
-    def __init__(self, seconds: float = _PRIORITY_SECONDS) -> None:
-        self._free = threading.Event()
-        self._seconds, self._until = seconds, 0.0
-
-    def begin(self) -> None:
-        self._until = time.monotonic() + self._seconds
-        self._free.clear()
-
-    def end(self) -> None:
-        self._free.set()
-
-    def wait(self) -> None:
-        """Wait while a turn has priority. The time is limited, as the host may never report the end of the turn."""
-        self._free.wait(max(0.0, self._until - time.monotonic()))
 
 
 class _ReportedModel:

@@ -140,7 +140,6 @@ def test_a_compaction_is_passed_and_its_summary_is_meta(path: Path, logical: str
     talk.user("after")
     talk.assistant("two")
     assert said(talk.write(path)) == ["u:before", "a:one", "(u:a summary)", "u:after", "a:two"]
-    assert said(path, since_compaction=True) == ["(u:a summary)", "u:after", "a:two"]
     assert said(path, after=last) == ["(u:a summary)", "u:after", "a:two"]
 
 

@@ -1,6 +1,5 @@
 """`memdir chat` played from a pipe, with no model: what a newcomer sees first."""
 
-import os
 import re
 from html import unescape
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 from chat_talk import THREE_DAYS, Chats, answer_to
 from json_schemas import check
 from loads import ROOT
-from memdir.conversation.transcripts import describe_transcript, read_messages
 
 
 @pytest.fixture
@@ -94,43 +92,6 @@ forget the coffee
     assert "I know nothing about that." in answer_to(shown, "what am I allergic to?")
     bodies = " ".join(path.read_text(encoding="utf-8") for path in chats.memory.glob("*.md"))
     assert "My dog is called Bruno\n" in bodies and "terrible" not in bodies and "poem" not in bodies
-
-
-def test_a_conversation_that_cannot_be_kept_is_held_all_the_same(chats: Chats) -> None:
-    chats.play("remember that we deploy on Tuesdays\n")
-    folder = chats.memory / ".memdir" / "chats"
-    os.rename(folder, chats.home / "aside")
-    folder.write_text("no folder", encoding="utf-8")
-    shown = chats.play("when do we deploy?\nand when do we deploy again?\n").out
-    assert shown.count("warning: this conversation cannot be resumed later") == 1
-    assert shown.count("we deploy on Tuesdays (") == 2
-
-
-def test_a_conversation_is_kept_and_can_be_resumed(chats: Chats) -> None:
-    events = chats.events("remember that we deploy on Tuesdays only\nwhen do we deploy?\n")
-    id = events[0]["session"]
-    (path,) = chats.transcripts
-    assert path.stem == id and path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
-    info = describe_transcript(path)
-    assert info.format == "claude-code" and info.session == id and info.cwd == str(chats.project)
-    said = list(read_messages(path))
-    assert [message.role for message in said] == ["user", "assistant"] * 2
-    assert "we deploy on Tuesdays only (" in said[-1].text
-
-    with path.open("ab") as file:
-        file.write(b'{"type": "user", "uuid": "half')  # as a process leaves it that is killed while it writes
-    again = chats.events("is it Tuesdays only?\n", "--continue")
-    assert again[0]["session"] == id and "2 of your messages" in again[0]["text"]
-    assert [message.text for message in read_messages(path)][-2] == "is it Tuesdays only?"
-    newest = chats.events("thank you for all of it\n", "--continue")
-    assert newest[0]["session"] == id and "3 of your messages" in newest[0]["text"]
-
-
-def test_clear_starts_a_new_conversation_and_compact_needs_notes(chats: Chats) -> None:
-    chats.play("remember that we deploy on Tuesdays only\n/clear\nremember that staging is reset on Sundays\n")
-    resumed = chats.events("when do we deploy?\n/compact\n", "--continue")
-    assert "1 of your messages" in resumed[0]["text"]
-    assert any("There are no notes to continue from" in event["text"] for event in resumed)  # they need a model
 
 
 def test_commands_do_what_they_say(chats: Chats) -> None:
@@ -232,21 +193,6 @@ def test_each_event_is_what_the_page_says(chats: Chats) -> None:
     assert saved["written"] == ["deploy-on-tuesdays"]
     answer = [event for event in events if event["event"] == "answer"][1]
     assert answer["names"] == ["deploy-on-tuesdays"]
-
-
-def test_a_purge_leaves_no_conversation_that_taught_was_told_or_quotes_the_memory(chats: Chats) -> None:
-    """One conversation taught it, one was told it, one only names it; a fourth has nothing to do with it."""
-    chats.play("remember that the xylophone is in the cellar\n")
-    chats.play("where is the xylophone?\n")
-    chats.play("/memory list\nremember that lunch is at noon on Fridays\n")
-    chats.play("is xylophone-in-cellar still right?\n")
-    assert len(chats.transcripts) == 4
-    (name,) = [path.stem for path in chats.memory.glob("xylo*.md")]
-    assert chats("forget", name, "--purge", "--yes").code == 0
-    (kept,) = chats.transcripts
-    assert "lunch" in kept.read_text(encoding="utf-8")
-    held = [path for path in chats.memory.rglob("*") if path.is_file() and b"xylophone" in path.read_bytes()]
-    assert held == []
 
 
 def test_a_purge_within_a_conversation_is_a_purge_and_ends_it(chats: Chats) -> None:

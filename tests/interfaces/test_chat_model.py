@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from chat_talk import CHAT, FORK, THREE_DAYS, Chats, answer_to, is_fork, last_text, list_reminders, texts_of
-from memdir.conversation.transcripts import read_messages
 from opinions import accept_all, find_opinion
 from servers import AnthropicServer, Call, Fault, OpenAIServer, Say, read_blocks
 
@@ -281,22 +280,6 @@ def test_a_model_that_fails_ends_the_turn_and_not_the_chat(chats: Chats, kind: s
         assert server.problems == []
     assert "Here I am." in answer_to(shown, "are you there?") and "tokens in" in shown
     assert "Tuesdays" in (chats.memory / "MEMORY.md").read_text(encoding="utf-8")
-
-
-def test_a_resumed_conversation_is_valid_for_the_api_whatever_it_was_killed_in(chats: Chats) -> None:
-    script: Iterator[Any] = iter([[Call("read", {"path": "a.txt"})], "I read it.", "Going on."])
-    (chats.project / "a.txt").write_text("text\n", encoding="utf-8")
-    with AnthropicServer(lambda body: "done" if is_fork(body) else next(script)) as server:
-        chats.with_model(server.url)
-        chats.play("read the file\n", "--allow", "look")
-        (path,) = chats.transcripts
-        lines = path.read_bytes().splitlines(keepends=True)
-        called = next(at for at, line in enumerate(lines) if b"tool_use" in line)
-        path.write_bytes(b"".join(lines[: called + 1]))  # killed before the tool had answered
-        shown = chats.play("go on then\n", "--continue").out
-        assert server.problems == [] and "Going on." in shown
-    roles = [message.role for message in read_messages(path)]
-    assert roles.count("user") >= 2 and roles[-1] == "assistant"
 
 
 @pytest.mark.slow

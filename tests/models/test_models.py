@@ -9,7 +9,7 @@ import pytest
 from homes import make_environment
 from loads import ROOT
 from memdir.errors import ModelError, SettingsError
-from memdir.models.connection import check_installed, narrow_schema
+from memdir.models.connection import Connection, narrow_schema
 from memdir.models.open import OpenModel, find_model, open_model
 from memdir.project.settings import read_settings
 from memdir.records import Model
@@ -78,7 +78,7 @@ def test_ollamas_own_variable_is_understood(tmp_path: Path, host: str) -> None:
 
 def test_a_missing_package_is_named_with_what_to_install() -> None:
     with pytest.raises(ModelError) as caught:
-        check_installed("no_such_package")
+        Connection("no_such_package", print, "", label="x:y", silence=1.0)
     assert caught.value.hint.endswith("-m pip install 'memdir[no_such_package]'")
 
 

@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from loads import ROOT
 from memdir.errors import DiskError
+from memdir.frozen import replace
 from memdir.limits import CONVERSATION_BYTES, SURFACED_BYTES, SURFACED_LINES
 from memdir.recall.pipeline import (
     OVER_BUDGET,

@@ -27,9 +27,7 @@ from memdir.store.state import (
     STATE_FILES,
     Author,
     PurgedMemory,
-    append_record,
     drop_author,
-    find_chat_file,
     find_own_author,
     make_author,
     purge_state,
@@ -153,12 +151,12 @@ def test_a_purge_reaches_every_listed_file_in_the_state_folder_and_in_what_was_l
     for folder in (state, aside):
         write_authors(folder, {secret: Author("A"), "team/other": Author("B")})
         write_set(folder, "20260305-1", {"text": secret})
-        append_record(find_chat_file(folder, "s1"), {"text": f"see {secret}"})
+        write(folder / "chats" / "s1.jsonl", secret)
         write(folder / "sessions" / "s1.json", f'{{"read": ["{secret}"]}}')
         write_table(folder, POINT, {"index": "- [Z](zanzibar.md) — hook\n- [O](other.md) — hook\n"})
         for name in ("runs.jsonl", "problems.jsonl", "index.db", RECORD, NEWS, f"{COPY}/HEAD"):
             write(folder / name, secret)
-    purge_state(state, [state / "replaced-1"], PurgedMemory(secret, {"s1"}, ("About Zanzibar",)))
+    purge_state(state, [state / "replaced-1"], PurgedMemory(secret))
     left = [path for path in tmp_path.rglob("*") if path.is_file() and b"zanzibar" in path.read_bytes()]
     assert left == []
     assert read_authors(aside) == {"team/other": Author("B")} and "other.md" in str(read_table(aside, POINT))

@@ -49,10 +49,6 @@ class Chats(Cli):
             "MEMDIR_SELECTOR": "local",  # so that a script has only the answers of the conversation itself
         }
 
-    @property
-    def transcripts(self) -> list[Path]:
-        return sorted(self.memory.glob(".memdir/chats/*.jsonl"))
-
 
 def _read(stream: TextIOWrapper) -> bytes:
     stream.flush()

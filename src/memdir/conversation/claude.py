@@ -176,7 +176,7 @@ class ChainTrace:
             for offset, uuid in self._parts.pop(node.group, ()):
                 self._add(offset, uuid)
         self._skipped = 0
-        parent = node.parent or (node.logical if node.is_boundary and not self._query.since_compaction else None)
+        parent = node.parent or (node.logical if node.is_boundary else None)
         if parent is None:
             self._is_at_root = True
         else:

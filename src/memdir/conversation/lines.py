@@ -50,7 +50,6 @@ class RecordQuery:
     path: str | Path = ""
     after: str = ""
     count: int = 0
-    since_compaction: bool = False
 
 
 @dataclass(frozen=True, slots=True)

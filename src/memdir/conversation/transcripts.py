@@ -102,16 +102,14 @@ class MessageRun:
     context: tuple[Message, ...] = ()
 
 
-def read_messages(path: str | Path, *, after: str = "", since_compaction: bool = False) -> Iterator[Message]:
+def read_messages(path: str | Path, *, after: str = "") -> Iterator[Message]:
     """Yield the messages in order. With `after`, starts after that message, or at the first one if it is missing.
 
-    Messages before a compaction are included, unless `since_compaction`. Raises NotFoundError, DiskError or FormatError
-    before the first message.
+    Messages before a compaction are included. Raises NotFoundError, DiskError or FormatError before the first message.
     """
     with open_transcript(path) as file:
         if reader := READERS.get(_find_format(file, path)):
-            query = RecordQuery(path, after, since_compaction=since_compaction)
-            yield from reader.read(file, reader.find(file, query))
+            yield from reader.read(file, reader.find(file, RecordQuery(path, after)))
 
 
 def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:

@@ -14,8 +14,9 @@ import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import datetime, timedelta
 from importlib import import_module
 from io import StringIO
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from memdir.errors import DiskError, FormatError, MemdirError
 from memdir.frozen import dataclass, replace
 from memdir.interfaces import chat_terminal
-from memdir.interfaces.chat_terminal import ChatTranscript, Permissions, Screen, Terminal, play_lines
+from memdir.interfaces.chat_terminal import Permissions, Screen, Terminal, play_lines
 from memdir.interfaces.cli import is_terminal
 from memdir.records import Message, Model, Usage
 from memdir.store.open import Project, open_project
@@ -55,10 +56,7 @@ _ORIENTATION = """memdir chat: an assistant that remembers what you tell it, in 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """The options of `memdir chat`. If `resumes` is true, the chat continues the newest conversation."""
-
     script: str | None = None
-    resumes: bool = False
     model: str | None = None
     allowed: tuple[str, ...] = ()
     private: bool = False
@@ -120,11 +118,11 @@ class ChatTalk:
 
     def __init__(
         self, options: ChatOptions, screen: Screen, permissions: Permissions, *,
-        id: str, cwd: Path, variables: Mapping[str, str] | None, run_verb: RunVerb,
+        cwd: Path, variables: Mapping[str, str] | None, run_verb: RunVerb,
     ) -> None:  # fmt: skip
         self.options, self.screen, self.permissions, self.cwd = options, screen, permissions, cwd
         self._variables, self._run_verb = variables, run_verb
-        self.id = id
+        self.id = os.urandom(16).hex()
         self.project, self.clock = self._open(None)
         self.messages: list[Message] = []
         self.learned: list[ExtractResult] = []  # from the last turn, for the assistant without a model
@@ -133,10 +131,6 @@ class ChatTalk:
         self.spec = options.model or self.project.settings.text("model")
         self._session: Session | None = None
         self._model: Model | None = None
-        self.transcript = ChatTranscript(
-            self.project.private.state, id, cwd=cwd, clock=self.clock, keeps=self.project.places.switch.on,
-            on_lost=lambda error: screen.show("warning", f"this conversation cannot be resumed later: {error}"),
-        )  # fmt: skip
 
     @property
     def has_model(self) -> bool:
@@ -180,8 +174,8 @@ class ChatTalk:
             raise
 
     def add(self, message: Message) -> None:
-        """Add a message to the transcript, then to the conversation. A provider's raw blocks are not written to disk."""
-        self.messages.append(self.transcript.add(message))
+        """Add a message to the conversation, with an ID for the extraction cursor."""
+        self.messages.append(replace(message, id=str(uuid.uuid4()), at=message.at or self.clock()))
 
     def add_cost(self, usage: Usage, purpose: str) -> None:
         from memdir.models.connection import sum_usage
@@ -192,15 +186,17 @@ class ChatTalk:
         from memdir.format.shown import wrap
 
         self.session.clear()
-        if self.messages:
-            self.messages = [self.transcript.begin_anew(wrap(_ANEW))]
-        self.length = 0
+        self._begin_anew(wrap(_ANEW) if self.messages else "")
 
     def compact(self) -> bool:
         if text := self.session.compact(self.messages):
-            self.messages = [self.transcript.begin_anew(text)]
-            self.length = 0
+            self._begin_anew(text)
         return bool(text)
+
+    def _begin_anew(self, text: str) -> None:
+        self.messages, self.length = [], 0
+        if text:
+            self.add(Message("user", text, is_meta=True))
 
     def reopen(self) -> None:
         if self._session is not None:
@@ -294,12 +290,7 @@ class Chat:
             self._end_chat(talk)
 
     def _converse(self) -> None:
-        def complete(line: str, word: str) -> list[str]:
-            from memdir.interfaces import chat_commands
-
-            return chat_commands.complete(talk, line, word)
-
-        terminal = Terminal(self.screen, complete)
+        terminal = Terminal(self.screen)
         talk = self._open(Permissions(lambda question: _ask(terminal, question), self._options.allowed))
         self._welcome(talk)
         leaving = threading.Event()
@@ -315,25 +306,13 @@ class Chat:
             self._end_chat(talk)
 
     def _open(self, permissions: Permissions) -> ChatTalk:
-        id = os.urandom(16).hex()
-        if self._options.resumes:
-            with closing(
-                open_project(self._cwd, environ=self._variables, directory=self._options.directory)
-            ) as project:
-                id = chat_terminal.find_last_chat(project.private.state)
-        talk = ChatTalk(
-            self._options, self.screen, permissions, id=id, cwd=self._cwd, variables=self._variables, run_verb=self._run_verb
-        )  # fmt: skip
-        if self._options.resumes:
-            talk.messages += talk.transcript.resume()
-        return talk
+        return ChatTalk(
+            self._options, self.screen, permissions, cwd=self._cwd, variables=self._variables, run_verb=self._run_verb
+        )
 
     def _welcome(self, talk: ChatTalk) -> None:
         root, switch = talk.project.places.root.path, talk.project.places.switch
         lines = [f"memdir chat in {root}; /help lists the commands, `memdir ui` shows the memory."]
-        if talk.messages:
-            count = sum(message.role == "user" and not message.is_meta for message in talk.messages)
-            lines.append(f"Going on with conversation {talk.id[:8]}: {count} of your messages.")
         if not switch.on:
             lines.append(f"Memory is off here ({switch.rule}): nothing is remembered.")
         elif not talk.has_model:

@@ -56,13 +56,12 @@ class QuitChat(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ChatCommand:
-    """A chat command. `takes` shows its arguments in /help; `offers` lists its Tab completions ("NAME" for memory names)."""
+    """A chat command. `takes` shows its arguments in /help."""
 
     name: str
     takes: str
     help: str
     run: Run
-    offers: tuple[str, ...] = ()
 
 
 def find_command(line: str) -> tuple[str, str] | None:
@@ -78,24 +77,6 @@ def run_command(talk: ChatTalk, name: str, rest: str) -> None:
         hint = f"did you mean /{near[0]}?" if near else "/help lists all commands"
         raise FormatError(f"unknown command /{name}", field="command", hint=hint)
     command.run(talk, rest)
-
-
-def complete(talk: ChatTalk, line: str, word: str) -> list[str]:
-    """Return Tab completions: commands, arguments and memory names. A message has no completions."""
-    start = line.lstrip()
-    if not start.startswith("/"):
-        return []
-    if " " not in start:
-        return [f"/{command.name} " for command in COMMANDS if f"/{command.name}".startswith(start)]
-    command = BY_NAME.get(start[1:].split(" ")[0])
-    offers = list(command.offers) if command else []
-    if "NAME" in offers or start.startswith("/memory open "):
-        offers = []
-        with suppress(MemdirError):
-            offers = [header.name for store in talk.project.stores for header in store.scan()]
-    elif command and command.name == "memory" and start.split()[1:2] and start.split()[1] in TOGGLES:
-        offers = ["on", "off"]
-    return [f"{offer} " for offer in offers if offer.startswith(word)]
 
 
 def _split_words(text: str) -> list[str]:
@@ -215,27 +196,23 @@ def _quit_chat(talk: ChatTalk, arguments: str) -> None:
 
 COMMANDS = (
     ChatCommand("memory", "[list|show|save …|open NAME|SETTING on|off]",
-            "What is loaded here; look at it, open it, switch parts of it.", _manage_memory,
-            ("list", "show", "save", "open", *TOGGLES)),
+            "What is loaded here; look at it, open it, switch parts of it.", _manage_memory),
     ChatCommand("remember", "TEXT", "Remember this, in your own words.",
             lambda talk, arguments: _show_result(talk, talk.session.remember(_require(arguments, "what to remember")))),
-    ChatCommand("forget", "[--purge] NAME or TEXT", "Forget a memory by its name or by what it is about.", _forget_memory,
-            ("NAME",)),
+    ChatCommand("forget", "[--purge] NAME or TEXT", "Forget a memory by its name or by what it is about.", _forget_memory),
     ChatCommand("recall", "[--explain] TEXT", "What would be recalled for this, and why.",
-            lambda talk, arguments: talk.run_verb("recall", *_split_words(_require(arguments, "what to recall"))), ("--explain",)),
-    ChatCommand("why", "NAME", "For which questions a memory came up.", _make_cli_runner("why"), ("NAME",)),
-    ChatCommand("dream", "[preview|apply ID|status]", "Tidy the memory; one /undo reverts it.", _run_dream,
-            ("preview", "apply", "status")),
+            lambda talk, arguments: talk.run_verb("recall", *_split_words(_require(arguments, "what to recall")))),
+    ChatCommand("why", "NAME", "For which questions a memory came up.", _make_cli_runner("why")),
+    ChatCommand("dream", "[preview|apply ID|status]", "Tidy the memory; one /undo reverts it.", _run_dream),
     ChatCommand("undo", "[ID]", "Undo the last change of memory, or a certain one.", _make_cli_runner("undo")),
-    ChatCommand("inbox", "[show|approve|reject ID]", "What needs review.", _make_cli_runner("inbox"),
-            ("list", "show", "approve", "reject")),
-    ChatCommand("verify", "[NAME]", "Check what memories say against the project.", _make_cli_runner("verify"), ("NAME",)),
+    ChatCommand("inbox", "[show|approve|reject ID]", "What needs review.", _make_cli_runner("inbox")),
+    ChatCommand("verify", "[NAME]", "Check what memories say against the project.", _make_cli_runner("verify")),
     ChatCommand("notes", "", "The running summary of this conversation.",
             lambda talk, arguments: talk.run_verb("notes", "show", "--session", talk.id, *_split_words(arguments))),
-    ChatCommand("private", "[on|off]", "Remember and recall nothing in this conversation.", _set_private, ("on", "off")),
+    ChatCommand("private", "[on|off]", "Remember and recall nothing in this conversation.", _set_private),
     ChatCommand("clear", "", "Begin a new conversation.", _clear_conversation),
     ChatCommand("compact", "", "Shorten the conversation to its notes.", _compact_conversation),
-    ChatCommand("model", "[NAME|none]", "Who answers, or who shall from now on.", _choose_model, ("none",)),
+    ChatCommand("model", "[NAME|none]", "Who answers, or who shall from now on.", _choose_model),
     ChatCommand("cost", "", "What models took in this chat.", _show_cost),
     ChatCommand("now", "DATE", "Play another day, for scripts and trials.", _set_day),
     ChatCommand("help", "", "This list.", _show_help),
@@ -514,7 +491,7 @@ def play_in(home: Path, *, color: str, run_verb: RunVerb) -> Path:
     (project / ".git").mkdir(parents=True)
     variables = {"HOME": str(home), "PATH": os.defpath}
     screen = Screen(color=colored)
-    talk = ChatTalk(options, screen, Permissions(), id="demo", cwd=project, variables=variables, run_verb=run_verb)
+    talk = ChatTalk(options, screen, Permissions(), cwd=project, variables=variables, run_verb=run_verb)
     try:
         for line in SCRIPT.strip().split("\n"):
             if line.startswith("#"):

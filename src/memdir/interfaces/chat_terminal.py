@@ -1,10 +1,8 @@
-"""The terminal of chat: the screen, the lines typed or played, permissions, and the transcript on disk.
+"""The terminal of chat: the screen, the lines typed or played, and permissions.
 
 All output consists of events with a kind, a text and facts. Users see the text, made printable; with --json, each event is
 one JSON object on a line (docs/json.md). Events from background threads are queued, and the main thread shows them when
 no line is half-written: before a prompt, or after an answer.
-
-The transcript has Claude Code's format, which `memdir extract`, `memdir notes` and resuming a chat can read.
 """
 
 import contextlib
@@ -12,21 +10,11 @@ import json
 import select
 import sys
 import threading
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from queue import SimpleQueue
-from typing import Any
 
-from memdir import __version__
-from memdir.conversation.transcripts import describe_transcript, read_messages
-from memdir.errors import MemdirError, NotFoundError
-from memdir.frozen import replace
 from memdir.interfaces.cli import is_terminal
 from memdir.project.settings import read_environment
-from memdir.records import Message
-from memdir.store.state import append_record, find_chat_file, list_chats
 from memdir.text import one_line, printable
 
 # The prefix and the colour of each kind of event; the default is neither.
@@ -37,13 +25,10 @@ _BLOCKS = ("answer", "output", "heard", "start")  # these may have several lines
 PROMPT, MORE = "> ", ". "
 _QUOTES = '"""'
 _WAITING_SECONDS = 0.02  # the longest pause between two lines of one paste
-_HISTORY = 1_000
 LOOK, CHANGE = "look", "change"
 KINDS = (LOOK, CHANGE)
 _WORDS = {LOOK: "look into", CHANGE: "change"}
 _QUESTION = "  Allow it? [y]es, [a]lways in this conversation, [n]o: "
-_OnLost = Callable[[MemdirError], None]
-_BROKEN_OFF = "The conversation was broken off before this was done."
 
 
 class Screen:
@@ -139,42 +124,25 @@ def _join_lines(line: str, read_more: Callable[[], str]) -> str:
 
 
 class Terminal:
-    """Interactive input with GNU readline: history, Tab completion, and pasted text of any size as one message.
+    """Interactive input with GNU readline: history, and pasted text of any size as one message.
 
-    `complete` receives the text before the cursor and its last word, and returns the completions. libedit does not
-    support bracketed paste, so lines already buffered when a line is entered become part of the same message.
+    libedit does not support bracketed paste, so lines already buffered when a line is entered become part of the message.
     """
 
-    def __init__(self, screen: Screen, complete: Callable[[str, str], Sequence[str]]) -> None:
-        self._screen, self._complete = screen, complete
-        self._offered: Sequence[str] = ()
-        self._readline: Any = None
-        self._knows_pastes = False
+    def __init__(self, screen: Screen) -> None:
+        self._screen, self._knows_pastes = screen, False
         with contextlib.suppress(ImportError):  # Python may have been built without it
             import readline
 
-            readline.set_completer(self._complete_word)
-            readline.set_completer_delims(" \t\n")
-            readline.set_history_length(_HISTORY)
-            readline.set_auto_history(False)  # answers to questions are not history
-            self._readline, self._knows_pastes = readline, "libedit" not in (readline.__doc__ or "")
-            bindings = ("tab: complete", "set enable-bracketed-paste on")
-            for binding in bindings if self._knows_pastes else ("bind ^I rl_complete",):
-                readline.parse_and_bind(binding)
-
-    def remember(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            if self._readline is not None:
-                self._readline.add_history(line)
+            readline.parse_and_bind("set enable-bracketed-paste on")
+            self._knows_pastes = "libedit" not in (readline.__doc__ or "")
 
     def read(self) -> str:
         """Return the next message. Raises Interrupted or EOFError."""
         try:
-            text = _join_lines(self._input(PROMPT), lambda: self._input(MORE))
+            return _join_lines(self._input(PROMPT), lambda: self._input(MORE))
         except KeyboardInterrupt:
             raise Interrupted from None
-        self.remember([text] if "\n" not in text and text.strip() else [])
-        return text
 
     def ask(self, question: str) -> str:
         """Ask a question and return the answer, or "" at the end of input. Raises KeyboardInterrupt."""
@@ -190,11 +158,6 @@ class Terminal:
             while not self._knows_pastes and select.select([sys.stdin], [], [], _WAITING_SECONDS)[0]:
                 lines.append(input())
         return "\n".join(lines)
-
-    def _complete_word(self, word: str, state: int) -> str | None:
-        if state == 0:
-            self._offered = self._complete(self._readline.get_line_buffer()[: self._readline.get_endidx()], word)
-        return self._offered[state] if state < len(self._offered) else None
 
 
 class StoppedAsking(Exception):
@@ -220,83 +183,3 @@ class Permissions:
         if answer in ("a", "always"):
             self._allowed.add(kind)
         return answer in ("y", "yes", "a", "always")
-
-
-class ChatTranscript:
-    """The transcript of one conversation; each message is written before it is processed.
-
-    Message IDs match their records, so that the extraction cursor stays valid after resuming. A boundary marks where
-    the conversation was cleared or compacted; resuming starts after the last one. A write error is reported once to
-    `on_lost`. Without `keeps`, nothing is written.
-    """
-
-    def __init__(
-        self, state: Path, id: str, *, cwd: Path, clock: Callable[[], datetime], keeps: bool = True, on_lost: _OnLost
-    ) -> None:
-        self.path = find_chat_file(state, id)
-        self._id, self._cwd, self._clock = id, str(cwd), clock
-        self._keeps, self._on_lost, self._is_lost = keeps, on_lost, False
-        self._last: str | None = None
-
-    def add(self, message: Message) -> Message:
-        time = message.at or self._clock()
-        named = replace(message, id=str(uuid.uuid4()), at=time)
-        kind = "assistant" if message.role == "assistant" else "user"
-        facts: dict[str, object] = {"isMeta": True} if message.is_meta else {}
-        self._append(kind, named.id, time, message=_render_message(named), **facts)
-        return named
-
-    def begin_anew(self, text: str) -> Message:
-        """Write a boundary, then the first message of the new or compacted conversation."""
-        before, self._last, time = self._last, None, self._clock()
-        id = str(uuid.uuid4())
-        self._append("system", id, time, subtype="compact_boundary", logicalParentUuid=before, content="")
-        first = Message("user", text, str(uuid.uuid4()), time, is_meta=True)
-        self._append("user", first.id, time, message=_render_message(first), isCompactSummary=True)
-        return first
-
-    def resume(self) -> Iterator[Message]:
-        """Return the messages since the last boundary, adding results for calls that a killed process left open."""
-        messages = tuple(read_messages(self.path, since_compaction=True))
-        self._last = messages[-1].id if messages else None
-        answered = {message.answers for message in messages if message.answers}
-        for message in messages:
-            yield message
-            for call in message.calls:
-                if call.id not in answered:
-                    yield Message("tool", _BROKEN_OFF, answers=call.id, failed=True)
-
-    def _append(self, kind: str, id: str, at: datetime, **facts: object) -> None:
-        if not self._keeps:
-            return
-        origin = {"sessionId": self._id, "cwd": self._cwd, "version": f"memdir {__version__}", "isSidechain": False}
-        time = at.astimezone(UTC).isoformat(timespec="milliseconds")
-        record = {"type": kind, "uuid": id, "parentUuid": self._last, "timestamp": time, **origin, **facts}
-        try:
-            append_record(self.path, record)
-        except MemdirError as error:
-            if not self._is_lost:
-                self._is_lost = True
-                self._on_lost(error)
-        else:
-            self._last = id
-
-
-def _render_message(message: Message) -> dict[str, object]:
-    if message.role == "tool":
-        result = {"type": "tool_result", "tool_use_id": message.answers, "content": message.text}
-        return {"role": "user", "content": [result | ({"is_error": True} if message.failed else {})]}
-    if message.role != "assistant":
-        return {"role": "user", "content": message.text}
-    blocks: list[dict[str, object]] = [{"type": "text", "text": message.text}] if message.text else []
-    for call in message.calls:
-        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.input)})
-    return {"id": f"msg_{message.id}", "type": "message", "role": "assistant", "model": "memdir", "content": blocks}
-
-
-def find_last_chat(state: Path) -> str:
-    """Return the ID of the newest conversation. Raises NotFoundError."""
-    for path in list_chats(state):
-        with contextlib.suppress(MemdirError):
-            return describe_transcript(path).session
-    raise NotFoundError("there is no conversation to continue", hint="`memdir chat` starts one")

@@ -8,13 +8,12 @@ the end of system prompt and tools, and at the ends of the stable messages.
 import copy
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from typing import ClassVar
 
 from memdir.errors import ReplyError, UnreachableError
-from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
+from memdir.limits import THINKING_TOKENS
 from memdir.models import connection
-from memdir.models.connection import Connection, as_count, role_of, wrong_parent
-from memdir.models.openai import THINKS, AdaptedReply, ask_adapting, gather
+from memdir.models.connection import THINKS, AdaptedReply, ApiModel, as_count, role_of, wrong_parent
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 from memdir.text import as_list, as_table, as_text, parse_json
 
@@ -22,7 +21,6 @@ Block = dict[str, object]
 BREAKPOINTS = 4
 _MARK = {"type": "ephemeral"}
 _PLAIN = "plain"  # the quirk of an endpoint that does not support structured output
-_CURES = {_PLAIN: re.compile(r"output_config|output_format|json_schema|schema", re.IGNORECASE)}
 _STOPS = {
     "tool_use": StopReason.CALLS,
     "max_tokens": StopReason.LENGTH,
@@ -30,33 +28,6 @@ _STOPS = {
     "refusal": StopReason.REFUSED,
 }
 _SAMPLING, _OLDER = ("temperature", "top_p", "top_k"), "2023-06-01"
-
-
-class AnthropicModel:
-    has_tools = True
-
-    def __init__(self, name: str, connection: Connection) -> None:
-        self._name, self._connection = name, connection
-        self._quirks: set[str] = set()
-
-    def __call__(self, request: Request) -> Reply:
-        connection.check_request(request)
-        return ask_adapting(self._send, request, self._quirks, _CURES)
-
-    def render(self, request: Request) -> dict[str, object]:
-        return render_anthropic_body(self._name, request, frozenset(self._quirks))
-
-    def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
-        body, headers = render_anthropic_body(self._name, request, quirks), make_headers(request.parent or {})
-        message: Mapping[str, object]
-        if request.on_text is None and request.max_tokens <= STREAM_TOKENS:
-            message = self._connection.ask(body, request, headers)
-        else:
-            stream = AnthropicStream()
-            with closing(self._connection.stream({**body, "stream": True}, request, headers)) as events:
-                gather(events, stream, request, self._connection.label, read_anthropic_usage)
-            message = stream.message()
-        return read_anthropic_reply(message, self._connection.label)
 
 
 def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = frozenset()) -> dict[str, object]:
@@ -82,13 +53,6 @@ def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = 
         schema = connection.narrow_schema(request.schema)
         body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     return body
-
-
-def make_headers(parent: Mapping[str, object]) -> dict[str, str]:
-    """Return the headers that a parent's body needs, such as its beta features."""
-    betas = as_list(parent.get("betas"))
-    headers = {"anthropic-beta": ",".join(map(str, betas))} if betas else {}
-    return headers | ({"anthropic-version": _OLDER} if any(name in parent for name in _SAMPLING) else {})
 
 
 def _extend(name: str, parent: Mapping[str, object], request: Request, room: int) -> dict[str, object]:
@@ -197,7 +161,7 @@ def read_anthropic_usage(usage: Mapping[str, object]) -> Usage:
 
 class AnthropicStream:
     def __init__(self) -> None:
-        self.usage: dict[str, object] = {}
+        self.usage: Mapping[str, object] = {}
         self.is_whole = False
         self._stop: object = None
         self._blocks: dict[object, dict[str, object]] = {}
@@ -207,7 +171,7 @@ class AnthropicStream:
         """Add one event and return its text."""
         kind, index = event.get("type"), event.get("index")
         if kind == "message_start":
-            self.usage.update(as_table(as_table(event.get("message")).get("usage")))
+            self.usage = {**self.usage, **as_table(as_table(event.get("message")).get("usage"))}
         elif kind == "content_block_start":
             self._blocks[index] = dict(as_table(event.get("content_block")))
             return as_text(self._blocks[index].get("text"))
@@ -215,14 +179,15 @@ class AnthropicStream:
             return self._grow(index, as_table(event.get("delta")))
         elif kind == "message_delta":
             self._stop = as_table(event.get("delta")).get("stop_reason") or self._stop
-            self.usage.update({key: count for key, count in as_table(event.get("usage")).items() if count is not None})
+            counts = {key: count for key, count in as_table(event.get("usage")).items() if count is not None}
+            self.usage = {**self.usage, **counts}
         elif kind == "message_stop":
             self.is_whole = True
         elif kind == "error":
             raise UnreachableError("the stream ended with an error", reason="down", is_transient=True)
         return ""
 
-    def message(self) -> dict[str, object]:
+    def answer(self) -> dict[str, object]:
         for index, text in self._inputs.items():
             self._blocks[index]["input"] = self._parse_input(text)
         return {"content": list(self._blocks.values()), "stop_reason": self._stop, "usage": self.usage}
@@ -248,3 +213,22 @@ class AnthropicStream:
         if self._stop == "max_tokens":  # truncated by the limit and never executed
             return {}
         raise ReplyError("the arguments of a tool call are not valid JSON")
+
+
+class AnthropicModel(ApiModel):
+    cures: ClassVar = {_PLAIN: re.compile(r"output_config|output_format|json_schema|schema", re.IGNORECASE)}
+    make_stream = AnthropicStream
+    read_usage = staticmethod(read_anthropic_usage)
+
+    def render(self, request: Request) -> dict[str, object]:
+        return render_anthropic_body(self._name, request, frozenset(self._quirks))
+
+    def make_headers(self, request: Request) -> dict[str, str]:
+        """Return the headers that a parent's body needs, such as its beta features."""
+        parent = request.parent or {}
+        betas = as_list(parent.get("betas"))
+        headers = {"anthropic-beta": ",".join(map(str, betas))} if betas else {}
+        return headers | ({"anthropic-version": _OLDER} if any(name in parent for name in _SAMPLING) else {})
+
+    def read(self, answer: Mapping[str, object]) -> AdaptedReply:
+        return read_anthropic_reply(answer, self._connection.label)

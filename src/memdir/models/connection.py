@@ -15,14 +15,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from http import HTTPStatus
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError, hint_extra
-from memdir.limits import MODEL_CONNECT_SECONDS, MODEL_WHOLE_SECONDS
-from memdir.records import Message, Model, Request, Usage
+from memdir.frozen import replace
+from memdir.limits import MODEL_CONNECT_SECONDS, MODEL_WHOLE_SECONDS, STREAM_TOKENS
+from memdir.records import Message, Model, Reply, Request, Usage
 from memdir.text import as_table, one_line, shorten
 
 # Keywords that structured output refuses at one vendor or another; the caller checks them in the reply.
@@ -146,7 +147,7 @@ def make_error(label: str, reason: str, *, detail: str = "", retry_after: float 
 
 
 def make_status_error(
-    label: str, status: int, body: object, *, headers: Mapping[str, str] | None = None, now: float | None = None
+    label: str, status: int, body: object, headers: Mapping[str, str] | None = None
 ) -> UnreachableError:
     """Return the error for a response with an error. Use the status 200 for an error within a stream."""
     kinds, detail = read_error(body)
@@ -154,7 +155,7 @@ def make_status_error(
     if not detail and status >= 300:
         phrases = {status_code.value: status_code.phrase for status_code in HTTPStatus} | {529: "overloaded"}
         detail = f"{status} {phrases.get(status, '')}".strip()
-    return make_error(label, reason, detail=detail, retry_after=read_after(headers or {}, now))
+    return make_error(label, reason, detail=detail, retry_after=read_after(headers or {}))
 
 
 def read_error(body: object) -> tuple[frozenset[str], str]:
@@ -168,22 +169,12 @@ def read_error(body: object) -> tuple[frozenset[str], str]:
     return kinds, message if isinstance(message, str) else ""
 
 
-def read_after(headers: Mapping[str, str], now: float | None) -> float | None:
-    """Return the seconds to wait that the provider specified, or None. `now` is in seconds since the epoch."""
+def read_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait that the provider specified, or None. Dates, which no provider sends, are ignored."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
+        with suppress(ValueError):
             return max(0.0, float(headers.get(name, "")) * unit)
-        except ValueError:
-            continue
-    if now is None or "retry-after" not in headers:
-        return None
-    # Imported here: dates are rare, and the parser would take a third of the time of `status`.
-    from email.utils import parsedate_to_datetime
-
-    try:
-        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
-    except (ValueError, TypeError, OverflowError):
-        return None
+    return None
 
 
 def _find_reason(status: int, kinds: frozenset[str], detail: str) -> str:
@@ -250,17 +241,15 @@ class CancelWatch:
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
-def check_installed(package: str) -> None:
-    """Raise ModelError with an install hint if the SDK is missing. Does not import it."""
-    if importlib.util.find_spec(package) is None:
-        raise ModelError(f"the package {package} is not installed", hint=hint_extra(package))
-
-
 class Connection:
-    """A connection to one endpoint. `label` names the model in errors, and `path` is appended to the URL."""
+    """A connection to one endpoint. `label` names the model in errors, and `path` is appended to the URL.
+
+    Raises ModelError with an install hint if the SDK is missing. It is imported at the first request.
+    """
 
     def __init__(self, package: str, make_client: MakeClient, path: str, *, label: str, silence: float) -> None:
-        check_installed(package)
+        if importlib.util.find_spec(package) is None:
+            raise ModelError(f"the package {package} is not installed", hint=hint_extra(package))
         self.label, self._silence = label, silence
         self._package, self._make_client, self._path = package, make_client, path
         self._tls: Any = None
@@ -310,8 +299,7 @@ class Connection:
         try:
             yield
         except sdk.APIStatusError as error:
-            about = {"headers": error.response.headers, "now": time.time()}
-            raise make_status_error(self.label, error.status_code, error.body, **about) from error
+            raise make_status_error(self.label, error.status_code, error.body, error.response.headers) from error
         except (sdk.APITimeoutError, http.TimeoutException) as error:
             watch.check()
             raise make_error(self.label, "timeout") from error
@@ -329,3 +317,87 @@ class Connection:
         except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested too deeply
             watch.check()
             raise ReplyError(f"{self.label} did not return JSON", hint="check the URL") from error
+
+
+THINKS = "thinks"  # the quirk of a model that needs more tokens for thinking
+AdaptedReply = tuple[Reply, bool]  # True if thinking used up all tokens
+
+
+class ReplyStream(Protocol):
+    """Collects the events of a response. `add` returns the text of an event, `answer` the complete response."""
+
+    usage: Mapping[str, object]
+
+    @property
+    def is_whole(self) -> bool: ...
+    def add(self, event: Mapping[str, object]) -> str: ...
+    def answer(self) -> Mapping[str, object]: ...
+
+
+class ApiModel:
+    """A model with an HTTP API; subclasses render its requests and read its responses.
+
+    Many servers implement only part of a vendor's API. If an error matches a pattern in `cures`, the request is sent again
+    without that optional feature, and the quirk is remembered.
+    """
+
+    has_tools = True
+    cures: ClassVar[Mapping[str, re.Pattern[str]]]
+    make_stream: Callable[[], ReplyStream]
+
+    def __init__(self, name: str, connection: Connection) -> None:
+        self._name, self._connection, self._quirks = name, connection, set[str]()
+
+    def __call__(self, request: Request) -> Reply:
+        check_request(request)
+        spent = Usage()
+        while True:
+            try:
+                reply, is_starved = self._send(request)
+            except UnreachableError as error:
+                unknown = (
+                    name for name, words in self.cures.items() if name not in self._quirks and words.search(str(error))
+                )
+                quirk = next(unknown, None) if error.reason == "refused" else None
+                if quirk is None:
+                    raise
+                self._quirks.add(quirk)
+                continue
+            spent = sum_usage(spent, reply.usage)
+            if not is_starved or THINKS in self._quirks:
+                return replace(reply, usage=spent)
+            self._quirks.add(THINKS)
+
+    def _send(self, request: Request) -> AdaptedReply:
+        body, headers = self.render(request), self.make_headers(request)
+        if request.on_text is None and request.max_tokens <= STREAM_TOKENS:
+            return self.read(self._connection.ask(body, request, headers))
+        stream = self.make_stream()
+        try:
+            with closing(self._connection.stream(body | self.ask_stream(), request, headers)) as events:
+                for event in events:
+                    text = stream.add(event)
+                    if text and request.on_text is not None:
+                        request.on_text(text)
+            if not stream.is_whole:
+                raise make_error(self._connection.label, "broken")
+        except ModelError as error:
+            error.usage = self.read_usage(stream.usage) if stream.usage else None
+            raise
+        return self.read(stream.answer())
+
+    def make_headers(self, request: Request) -> dict[str, str]:
+        return {}
+
+    def ask_stream(self) -> dict[str, object]:
+        return {"stream": True}
+
+    def render(self, request: Request) -> dict[str, object]:
+        """Return the body of a request."""
+        raise NotImplementedError
+
+    def read(self, answer: Mapping[str, object]) -> AdaptedReply:
+        raise NotImplementedError
+
+    def read_usage(self, usage: Mapping[str, object]) -> Usage:
+        raise NotImplementedError

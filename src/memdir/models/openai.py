@@ -2,33 +2,22 @@
 
 The API has no breakpoints: endpoints cache by prefix, so stable parts come first. A parent's body is sent unchanged, with the
 request's messages after it. Bodies of the Responses API are not accepted.
-
-Many servers implement only part of a vendor's API. If an error names an optional part, the request is sent again without
-it, and that quirk is remembered (`ask_adapting`, which the Messages API uses too).
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from memdir.errors import ModelError, ReplyError, UnreachableError
-from memdir.frozen import replace
-from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
+from memdir.errors import ReplyError
+from memdir.limits import THINKING_TOKENS
 from memdir.models import connection
-from memdir.models.connection import Connection, as_count, make_error, wrong_parent
+from memdir.models.connection import THINKS, AdaptedReply, ApiModel, Connection, as_count, make_error, wrong_parent
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 from memdir.text import as_list, as_table, as_text, parse_json
 
-THINKS = "thinks"  # the quirk of a model that needs more tokens for thinking
-# Optional features that an endpoint may reject, each with a pattern for the error message.
+# Optional features that an endpoint may reject.
 PLAIN, OTHER_LIMIT, NO_USAGE = "plain", "other_limit", "no_usage"
-_CURES = {
-    OTHER_LIMIT: re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE),
-    NO_USAGE: re.compile(r"stream_options", re.IGNORECASE),
-    PLAIN: re.compile(r"response_format|json_schema|schema|grammar", re.IGNORECASE),
-}
 _STOPS = {
     "length": StopReason.LENGTH,
     "content_filter": StopReason.REFUSED,
@@ -36,90 +25,6 @@ _STOPS = {
     "function_call": StopReason.CALLS,
 }
 _LIMITS = ("max_completion_tokens", "max_tokens")
-
-
-AdaptedReply = tuple[Reply, bool]  # True if thinking used up all tokens
-
-
-def ask_adapting(
-    send: Callable[[Request, frozenset[str]], AdaptedReply],
-    request: Request,
-    quirks: set[str],
-    cures: Mapping[str, re.Pattern[str]],
-) -> Reply:
-    """Send a request. If the endpoint rejects an optional feature, add it to `quirks` and retry without it."""
-    spent = None
-    while True:
-        try:
-            reply, is_starved = send(request, frozenset(quirks))
-        except UnreachableError as error:
-            named = (name for name, words in cures.items() if name not in quirks and words.search(str(error)))
-            quirk = next(named, None) if error.reason == "refused" else None
-            if quirk is None:
-                raise
-            quirks.add(quirk)
-            continue
-        usage = reply.usage if spent is None else connection.sum_usage(spent, reply.usage)
-        if not is_starved or THINKS in quirks:
-            return replace(reply, usage=usage)
-        quirks.add(THINKS)
-        spent = usage
-
-
-class ReplyStream(Protocol):
-    @property
-    def is_whole(self) -> bool: ...
-    @property
-    def usage(self) -> Mapping[str, object]: ...
-    def add(self, event: Mapping[str, object]) -> str: ...
-
-
-def gather(
-    events: Iterable[Mapping[str, object]],
-    stream: ReplyStream,
-    request: Request,
-    label: str,
-    read_usage: Callable[[Mapping[str, object]], Usage],
-) -> None:
-    """Add all events to a stream, and pass their text to the caller. Errors contain the usage so far."""
-    try:
-        for event in events:
-            text = stream.add(event)
-            if text and request.on_text is not None:
-                request.on_text(text)
-        if not stream.is_whole:
-            raise make_error(label, "broken")
-    except ModelError as error:
-        error.usage = read_usage(stream.usage) if stream.usage else None
-        raise
-
-
-class OpenAIModel:
-    """A model of an OpenAI-compatible API. `is_vendor` means OpenAI itself, `is_free` a local endpoint."""
-
-    has_tools = True
-
-    def __init__(self, name: str, connection: Connection, *, is_vendor: bool = False, is_free: bool = False) -> None:
-        self._name, self._connection, self._is_vendor = name, connection, is_vendor
-        self._dollars = 0.0 if is_free else None
-        self._quirks: set[str] = set()
-
-    def __call__(self, request: Request) -> Reply:
-        connection.check_request(request)
-        return ask_adapting(self._send, request, self._quirks, _CURES)
-
-    def render(self, request: Request) -> dict[str, object]:
-        return render_openai_body(self._name, request, frozenset(self._quirks), is_vendor=self._is_vendor)
-
-    def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
-        body, label = render_openai_body(self._name, request, quirks, is_vendor=self._is_vendor), self._connection.label
-        if request.on_text is None and request.max_tokens <= STREAM_TOKENS:
-            return read_openai_reply(self._connection.ask(body, request, {}), label, self._dollars)
-        stream = OpenAIStream()
-        counted = {} if NO_USAGE in quirks else {"stream_options": {"include_usage": True}}
-        with closing(self._connection.stream({**body, "stream": True, **counted}, request, {})) as events:
-            gather(events, stream, request, label, lambda usage: read_openai_usage(usage, self._dollars))
-        return read_openai_reply(stream.answer(), label, self._dollars)
 
 
 def render_openai_body(
@@ -308,3 +213,31 @@ class OpenAIStream:
         calls = [_render_call(**call) for _, call in self._calls]
         message = {"role": "assistant", "content": self._text, "tool_calls": calls, "refusal": self._refusal}
         return {"choices": [{"message": message, "finish_reason": self.finish}], "usage": self.usage}
+
+
+class OpenAIModel(ApiModel):
+    """A model of an OpenAI-compatible API. `is_vendor` means OpenAI itself, `is_free` a local endpoint."""
+
+    cures: ClassVar = {
+        OTHER_LIMIT: re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE),
+        NO_USAGE: re.compile(r"stream_options", re.IGNORECASE),
+        PLAIN: re.compile(r"response_format|json_schema|schema|grammar", re.IGNORECASE),
+    }
+    make_stream = OpenAIStream
+
+    def __init__(self, name: str, connection: Connection, *, is_vendor: bool = False, is_free: bool = False) -> None:
+        super().__init__(name, connection)
+        self._is_vendor, self._dollars = is_vendor, 0.0 if is_free else None
+
+    def render(self, request: Request) -> dict[str, object]:
+        return render_openai_body(self._name, request, frozenset(self._quirks), is_vendor=self._is_vendor)
+
+    def ask_stream(self) -> dict[str, object]:
+        counted = {} if NO_USAGE in self._quirks else {"stream_options": {"include_usage": True}}
+        return {"stream": True, **counted}
+
+    def read(self, answer: Mapping[str, object]) -> AdaptedReply:
+        return read_openai_reply(answer, self._connection.label, self._dollars)
+
+    def read_usage(self, usage: Mapping[str, object]) -> Usage:
+        return read_openai_usage(usage, self._dollars)

@@ -46,7 +46,7 @@ QUICK_CHORES = (TurnChore.NOTES, TurnChore.VERIFY, TurnChore.INDEX, TurnChore.SE
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """The input of the steps. `notes` update the session notes; verification calls `give_way`, which may block."""
+    """The input of the steps. `notes` update the session notes."""
 
     stores: Sequence[StoreBase]
     state: Path
@@ -55,7 +55,6 @@ class TurnContext:
     project: Project | None = None
     model: Model | None = None
     notes: Sequence[Callable[[], object]] = ()
-    give_way: Callable[[], object] = lambda: None
 
 
 def do_chores(
@@ -84,7 +83,7 @@ def _list_steps(context: TurnContext) -> Iterator[tuple[TurnChore, Callable[[], 
     for update in context.notes:
         yield TurnChore.NOTES, update
     if project is not None:
-        yield TurnChore.VERIFY, lambda: refresh_verdicts(project, now=now(), give_way=context.give_way)
+        yield TurnChore.VERIFY, lambda: refresh_verdicts(project, now=now())
     yield TurnChore.INDEX, lambda: _refresh_index(context.stores)
     if project is not None:
         yield TurnChore.INDEX, lambda: _count_triggers(project, now())

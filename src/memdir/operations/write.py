@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, ReviewError
 from memdir.format.document import compose_body, find_missing_parts
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from memdir.extraction.find import MemoryRequest
     from memdir.language.dates import ReplacedDate
 
-_TRIES = 4  # attempts if another process changes the same memory
+_TRIES = 5
+Result = TypeVar("Result")
 
 
 class WriteAction(StrEnum):
@@ -268,7 +269,7 @@ def remember(
         draft = _place_draft(stores[0], draft, team=team)
     about = (draft.kind, draft.title, draft.description, draft.body, text)
     request = MemoryRequest(RequestCategory.REQUEST, SAVE, *about)
-    result = _retry(partial(_write_request, stores[0], request, context, draft, team=team))
+    result = retry(partial(_write_request, stores[0], request, context, draft, team=team))
     _, dates = plan.resolve_dates(replace(draft, description="", body=text), now)
     warnings = _find_warnings(result.memory, context, draft)
     if result.action is WriteAction.CREATED:
@@ -295,7 +296,7 @@ def forget_meant(
 def forget_described(stores: Sequence[StoreBase], request: "MemoryRequest", context: WriteContext) -> WriteResult:
     """Delete a memory, or its sentences on a subject, in the first store in which one memory clearly matches."""
     for store in stores:
-        result = _retry(partial(_write_request, store, request, context))
+        result = retry(partial(_write_request, store, request, context))
         if result.changes:
             return result
         if result.name:
@@ -421,7 +422,8 @@ def find_rival(store: StoreBase, text: str, name: str, now: datetime) -> tuple[W
     return () if rival is None else (WriteWarning("rival", rival[1], rival[0]),)
 
 
-def _retry(step: Callable[[], WriteResult]) -> WriteResult:
+def retry(step: Callable[[], Result]) -> Result:
+    """Repeat a write while another process changes the same memory between reading and writing."""
     for _ in range(_TRIES - 1):
         try:
             return step()

@@ -312,7 +312,6 @@ class FileStore(StoreBase):
         # Imported here: a recall purges nothing.
         from memdir.store.state import PurgedMemory, purge_state
 
-        sessions, texts = self._find_traces(name)
         self._forget_known(name)
         with self._holding() as (_, past):
             count = past.purge(name)
@@ -325,20 +324,8 @@ class FileStore(StoreBase):
                 except DiskError:  # damaged, so that nothing shows what it contains
                     for ending in history.ENDINGS:
                         path.with_name(path.name + ending).unlink(missing_ok=True)
-        purge_state(self.state, aside, PurgedMemory(name, sessions, texts, self._lock_seconds))
+        purge_state(self.state, aside, PurgedMemory(name, self._lock_seconds))
         return count
-
-    def _find_traces(self, name: str) -> tuple[set[str], list[str]]:
-        """Return the IDs of the sessions that changed or recalled a memory, and the memory's past texts."""
-        changes, path = self.changes(name), f"{name}.md"
-        sessions = {change.origin.session for change in changes} | {row.session for row in self.recalls(name)}
-        files = [file for change in changes for file in change.files if file.path == path and not file.splice]
-        data = [self.read_content(digest) for file in files for digest in (file.before, file.after) if digest]
-        with suppress(MemdirError):  # a file that may not be read was never shown either
-            data.append(self.read_bytes(path) or b"")
-        memories = [make_memory(name, content, Signature(0, 0, 0, 0), self.scope) for content in data]
-        headers = [(memory.header, memory.body) for memory in memories]
-        return sessions, [text for header, body in headers for text in (header.title, header.description, body)]
 
     @contextmanager
     def hold_lock(self, name: str, *, seconds: float = 0) -> Iterator[None]:

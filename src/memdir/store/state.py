@@ -9,7 +9,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -33,7 +33,7 @@ from memdir.limits import DREAM_SETS, SESSION_BYTES, SESSION_SECONDS
 from memdir.project.paths import CONFIG_BYTES, find_git_dir, parse_config, slug
 from memdir.project.settings import Environment, Settings
 from memdir.store.plan import is_team
-from memdir.text import as_table, fold, fold_words, one_line, parse_json, replace_surrogates, shorten
+from memdir.text import as_table, fold, one_line, parse_json, replace_surrogates, shorten
 
 SESSIONS_FOLDER = "sessions"
 QUEUE_FOLDER = "queue"
@@ -73,8 +73,6 @@ PRUNED = ".pruned"  # next to the records; its time is when old ones were last r
 _TABLE_BYTES = 67_108_864  # all names of a team and its index; far more than a dream may write
 _SET_ID = compile_late(r"[0-9a-z][0-9a-z-]{0,60}")
 _PLAIN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
-_CHAT_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-_QUOTED = 16  # minimum length of a sentence; shorter sentences occur in conversations by chance
 _OWN_AUTHOR = "default"  # the setting's value for the author in git's configuration
 _AUTHOR_CHARS = 100  # of a name or an address
 _EDIT_SUFFIX = ".md"  # editors know it, and the folder is not a memory directory
@@ -88,11 +86,9 @@ RUNS = "runs.jsonl"  # background runs
 
 @dataclass(frozen=True, slots=True)
 class PurgedMemory:
-    """A memory to purge, with all its texts and the conversations that it was learned from or shown in."""
+    """A memory to purge."""
 
     name: str
-    sessions: Collection[str] = ()
-    texts: Collection[str] = ()
     lock_seconds: float = SESSION_SECONDS
 
 
@@ -258,89 +254,20 @@ def list_sets(state: Path) -> tuple[str, ...]:
     return tuple(sorted((id for id in ids if _SET_ID.fullmatch(id)), reverse=True))
 
 
-def _drop_sets(state: Path) -> None:
-    """Remove all patch sets, because they contain memory texts; applied ones are in history."""
-    folder = state / DREAMS_FOLDER
-    if find_link(folder) or not os.path.isdir(folder):
-        return
-    with raise_disk_errors(folder):
-        for path in folder.iterdir():
-            if os.path.isfile(path) or os.path.islink(path):
-                path.unlink(missing_ok=True)
-        sync_dir(folder)
+def _drop_folder(name: str) -> Callable[[Path, object], None]:
+    """Return a function that removes all files of a folder, because they contain the texts of memories."""
 
+    def drop(state: Path, memory: object) -> None:
+        folder = state / name
+        if find_link(folder) or not os.path.isdir(folder):
+            return
+        with raise_disk_errors(folder):
+            for path in folder.iterdir():
+                if os.path.isfile(path) or os.path.islink(path):
+                    path.unlink(missing_ok=True)
+            sync_dir(folder)
 
-def find_chat_file(state: Path, id: str) -> Path:
-    return state / CHATS_FOLDER / f"{make_leaf(id)}.jsonl"
-
-
-def append_record(path: Path, record: dict[str, object]) -> None:
-    """Append a record to a conversation file; if the process is killed, only this record is lost.
-
-    If a killed writer left an incomplete line, the record begins a new one.
-    """
-    check_no_link(path.parent)
-    line = json.dumps(record, ensure_ascii=True).encode("ascii") + b"\n"
-    with raise_disk_errors(path):
-        make_private_dirs(path.parent)
-        handle = os.open(path, _CHAT_FLAGS, 0o600)
-        try:
-            size = os.fstat(handle).st_size
-            if size and os.pread(handle, 1, size - 1) != b"\n":
-                line = b"\n" + line
-            while line:
-                line = line[os.write(handle, line) :]
-        finally:
-            os.close(handle)
-
-
-def list_chats(state: Path) -> tuple[Path, ...]:
-    """Return the files of all conversations, most recently changed first."""
-    folder = state / CHATS_FOLDER
-    if find_link(folder):
-        return ()
-    try:
-        with os.scandir(folder) as entries:
-            chats = [
-                (entry.stat(follow_symlinks=False).st_mtime_ns, entry.path)
-                for entry in entries
-                if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
-            ]
-    except OSError:
-        return ()
-    return tuple(Path(path) for _, path in sorted(chats, reverse=True))
-
-
-def _drop_chats(state: Path, memory: PurgedMemory) -> None:
-    """Remove the conversations that a memory was learned from or shown in, and those that name or quote it."""
-    leaves = {f"{make_leaf(id)}.jsonl" for id in memory.sessions if id}
-    # Imported here: a hook reads this folder and purges nothing.
-    from memdir.format.document import MemoryDocument
-
-    # Conversations quote a memory's text without its labels, such as **Why:**.
-    pieces = [piece for text in memory.texts for piece in re.split(r"\*\*[\w ]+:\*\*", text)]
-    sentences = {sentence for piece in pieces for sentence in MemoryDocument(piece).list_sentences()}
-    named = re.compile(rf"(?<![\w-]){re.escape(memory.name)}(?![\w-])", re.IGNORECASE)
-    folded = [fold_words(sentence) for sentence in sentences if len(sentence) >= _QUOTED]
-    quotes = [quote for quote in folded if len(quote) > _QUOTED // 2]  # a shorter rest was mostly punctuation
-    with raise_disk_errors(state / CHATS_FOLDER):
-        for path in list_chats(state):
-            if path.name in leaves or _mentions(path, named, quotes):
-                path.unlink(missing_ok=True)
-                sync_dir(path.parent)
-
-
-def _mentions(path: Path, named: re.Pattern[str], quotes: Collection[str]) -> bool:
-    with path.open("rb") as file:
-        for line in file:
-            try:
-                record = json.dumps(json.loads(line), ensure_ascii=False).replace("\\n", "\n")
-            except (ValueError, RecursionError):
-                return True  # a broken line may contain anything
-            plain = fold_words(record)
-            if named.search(record) or any(quote in plain for quote in quotes):
-                return True
-    return False
+    return drop
 
 
 def find_own_sync(environment: Environment) -> Path:
@@ -394,8 +321,10 @@ STATE_FILES = (
         lambda state, memory: drop_name(state, memory.name, seconds=memory.lock_seconds),
         is_folder=True,
     ),
-    StateFile(DREAMS_FOLDER, "the newest dream patch sets", lambda state, memory: _drop_sets(state), is_folder=True),
-    StateFile(CHATS_FOLDER, "`memdir chat` conversations", _drop_chats, is_folder=True),
+    StateFile(DREAMS_FOLDER, "the newest dream patch sets", _drop_folder(DREAMS_FOLDER), is_folder=True),
+    StateFile(
+        CHATS_FOLDER, "conversations of earlier versions of `memdir chat`", _drop_folder(CHATS_FOLDER), is_folder=True
+    ),
     StateFile(AUTHORS, "authors of team memories", lambda state, memory: drop_author(state, memory.name)),
     StateFile(LEARNED, "ids of imported conversations already learned from"),
     StateFile(FREQUENT, "triggers that fired too often; they name memories", _drop_file(FREQUENT)),

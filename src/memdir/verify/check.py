@@ -60,12 +60,10 @@ def verify(
     now: datetime,
     seconds: float = VERIFY_PAST_SECONDS,
     on_progress: Callable[[str, int, int], object] = lambda text, done, total: None,
-    give_way: Callable[[], object] = lambda: None,
 ) -> VerifyReport:
     """Return verdicts on all memories, or on those named.
 
-    `seconds` limits the search in git's history. `give_way` is called often and may block, so that background work waits for
-    the user's turn. `on_progress` receives the step, the number of memories done, and the total. Raises NotFoundError if a
+    `seconds` limits the search in git's history. `on_progress` receives the step, the number of memories done, and the total. Raises NotFoundError if a
     name is not a memory.
     """
     headers = store.scan()
@@ -78,8 +76,8 @@ def verify(
     on_progress("listing the project", 0, 0)
     project = None if root is None else open_project(root)
     context = VerifyContext(store, headers, project, now)
-    readable, due, moved = _find_due(store, chosen, known, lambda cached: context.holds(cached, seconds), give_way)
-    fresh = context.check(due, seconds, give_way, on_progress)
+    readable, due, moved = _find_due(store, chosen, known, lambda cached: context.holds(cached, seconds))
+    fresh = context.check(due, seconds, on_progress)
     gone = [name for name in known if name not in by_name]
     problem = project.problem if project is not None else ""
     offline = (ClaimKind.DATE, ClaimKind.LINK)  # these need no project
@@ -97,23 +95,22 @@ def refresh(
     *,
     now: datetime,
     seconds: float = VERIFY_REFRESH_SECONDS,
-    give_way: Callable[[], object] = lambda: None,
 ) -> int:
     """Update the cached verdicts within a time limit. Return the number of new verdicts."""
     try:
-        return verify(store, root, now=now, seconds=seconds, give_way=give_way).fresh
+        return verify(store, root, now=now, seconds=seconds).fresh
     except MemdirError:
         return 0
 
 
-def refresh_verdicts(project: Project, *, now: datetime, give_way: Callable[[], object] = lambda: None) -> int | None:
+def refresh_verdicts(project: Project, *, now: datetime) -> int | None:
     """Update the verdicts of all stores of a project. Return how many are new, or None if no update is due."""
     if not project.private.root.is_dir() or not is_refresh_due(project, now):
         return None
     note_event(project.private.state, HOST, EVENT, now)
     root = project.places.root.path
     roots = [(store, None if store.scope is Scope.USER else root) for store in project.stores]
-    return sum(refresh(store, place, now=now, give_way=give_way) for store, place in roots)
+    return sum(refresh(store, place, now=now) for store, place in roots)
 
 
 def is_refresh_due(project: Project, now: datetime) -> bool:
@@ -155,14 +152,12 @@ def _find_due(
     headers: Sequence[Header],
     known: Mapping[str, Verdict],
     is_valid: Callable[[Verdict], bool],
-    give_way: Callable[[], object],
 ) -> tuple[list[str], list[StoredMemory], list[Verdict]]:
     """Return the names of the readable memories, the memories to verify, and valid verdicts with a new signature."""
     names: list[str] = []
     due: list[StoredMemory] = []
     moved: list[Verdict] = []
     for header in headers:
-        give_way()
         cached = known.get(header.name)
         cached = cached if cached is not None and is_valid(cached) else None
         if cached is None or cached.signature != records.render_signature(header.signature):
@@ -195,12 +190,10 @@ class VerifyContext:
         self,
         memories: Sequence[StoredMemory],
         seconds: float,
-        give_way: Callable[[], object],
         on_progress: Callable[[str, int, int], object],
     ) -> list[Verdict]:
         claims = {}
         for number, memory in enumerate(memories):
-            give_way()
             on_progress("reading memories", number, len(memories))
             claims[memory.header.name] = find_claims(memory.text, memory.header.kind)
         context = LookupContext(self.today, lambda link: find_link_target(link, self.targets), self._had_memory)
@@ -211,7 +204,6 @@ class VerifyContext:
         is_cut = self.project is not None and time.monotonic() >= ends
         cached = []
         for memory in memories:
-            give_way()
             checked = drop_weak([next(results) for _ in claims[memory.header.name]])
             is_open = is_cut and any(row.status is ClaimStatus.UNKNOWN and not row.claim.reason for row in checked)
             tree = self._make_key(checked) + (f"{_CUT}{seconds:g}" if is_open else "")

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 from homes import write
 from loads import scaled
 from memdir.files import check_name
-from memdir.interfaces.sdk.langgraph import Address, MemdirStore, compose_item, make_names, parse_item
+from memdir.interfaces.sdk.langgraph import MemdirStore, compose_item, make_names, parse_item
 from memdir.records import Draft, Kind, Put, StoredMemory
 from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
@@ -275,15 +275,15 @@ LABELS = st.text(st.characters(exclude_characters=".\0"), min_size=1, max_size=1
     key=st.text(max_size=20),
 )
 def test_every_value_reads_back_from_the_file_it_becomes(value: dict[str, Any], namespace: list[str], key: str) -> None:
-    address = Address(tuple(namespace), key)
+    address = (tuple(namespace), key)
     for name in make_names(address):
         check_name(name)
         kept, now = MemoryStore(), utc_now()
         text = compose_item(address, value, kind=Kind.REFERENCE, created=now, index=True)
         assert text.encode("utf-8", "surrogateescape")
         memory = _read(kept, name, text)
-        item = parse_item(memory)
-        assert item.address == address and item.value == value and memory.header.problem == ""
+        item, _ = parse_item(memory)
+        assert (item.namespace, item.key, item.value) == (*address, value) and memory.header.problem == ""
 
 
 def _read(kept: MemoryStore, name: str, text: str) -> StoredMemory:

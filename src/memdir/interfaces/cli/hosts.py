@@ -345,14 +345,12 @@ def ui_verb(call: CliContext, is_open: bool, port: int) -> int:
 @verb(
     "chat", "Chat with an assistant that remembers.",
     "memdir chat",
-    "memdir chat --continue",
     "memdir chat --script lines.txt --json",
     "memdir chat --model claude-cli --allow look",
 )  # fmt: skip
 @click.option(
     "--script", metavar="FILE", help="Read messages from a file, one per line, then exit; - is standard input."
 )
-@click.option("--continue", "resumes", is_flag=True, help="Continue the newest conversation.")
 @click.option("--model", "spec", metavar="NAME", help="Answer with this model; `none` for memory only.")
 @click.option(
     "--allow", "allowed", type=click.Choice(("look", "change")), multiple=True,

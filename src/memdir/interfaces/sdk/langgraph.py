@@ -15,18 +15,18 @@ are left out. Time to live is not supported, and putting the same value again ch
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from memdir.errors import ConflictError, NotFoundError, PathError
+from memdir.errors import NotFoundError, PathError
 from memdir.files import find_refusal
 from memdir.format import frontmatter
 from memdir.format.frontmatter import digest_of, make_slug, read_time
-from memdir.frozen import dataclass
 from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.limits import NAME_CHARS, NAME_DEPTH
-from memdir.operations.write import WriteContext, change
+from memdir.operations.write import WriteContext, change, retry
 from memdir.recall.select import BELOW, WORSE, LocalSearch
 from memdir.records import Dialect, Edit, Forget, Kind, Origin, Put, Query, Rewrite, Scope, StoredMemory
 from memdir.store.files import FileStore
@@ -38,12 +38,12 @@ except ModuleNotFoundError as error:
     raise make_missing(error, "langgraph") from None
 
 Value = dict[str, Any]
+Address = tuple[tuple[str, ...], str]  # a namespace and a key
 _ITEM = "item"
 _OPENING, _CLOSING = "```json\n", "\n```\n"
 _RESERVED = frozenset({"logs", "team"})  # top-level folders that memdir uses itself
 _TITLE_CHARS = 80
 DEEP = NAME_DEPTH - 2  # labels that become folders; the rest of a longer namespace is one folder
-_TRIES = 5  # when another process changes the same memory between reading and writing
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "$eq": lambda one, other: one == other,
     "$ne": lambda one, other: one != other,
@@ -52,23 +52,6 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "$lt": lambda one, other: float(one) < float(other),
     "$lte": lambda one, other: float(one) <= float(other),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    namespace: tuple[str, ...]
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoredItem:
-    """A value with its address; `is_found` tells whether a text search can find it."""
-
-    address: Address
-    value: Value
-    created: datetime
-    updated: datetime
-    is_found: bool = True
 
 
 class MemdirStore(base.BaseStore):
@@ -84,9 +67,9 @@ class MemdirStore(base.BaseStore):
         for op in asked:
             base.validate_op_namespace(op)
         results = [self._read_op(op) for op in asked]
-        puts = {Address(op.namespace, op.key): op for op in asked if isinstance(op, base.PutOp)}
+        puts = {(op.namespace, op.key): op for op in asked if isinstance(op, base.PutOp)}
         if puts:
-            self._put_all(puts)
+            retry(lambda: self._put_all(puts))
         return results
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
@@ -96,8 +79,8 @@ class MemdirStore(base.BaseStore):
         if isinstance(op, base.PutOp):
             return None
         if isinstance(op, base.GetOp):
-            memory = self._find(Address(op.namespace, op.key))
-            return None if memory is None else _make_item(parse_item(memory))
+            memory = self._find((op.namespace, op.key))
+            return None if memory is None else parse_item(memory)[0]
         if isinstance(op, base.SearchOp):
             return self._search(op)
         if isinstance(op, base.ListNamespacesOp):
@@ -107,7 +90,7 @@ class MemdirStore(base.BaseStore):
     def _find(self, address: Address) -> StoredMemory | None:
         for name in make_names(address):
             memory = self._read(name)
-            if memory is not None and parse_item(memory).address == address:
+            if memory is not None and _find_address(parse_item(memory)[0]) == address:
                 return memory
         return None
 
@@ -123,30 +106,29 @@ class MemdirStore(base.BaseStore):
         folder = make_folder(namespace[:DEEP])
         return [header.name for header in self.store.scan() if not folder or header.name.startswith(f"{folder}/")]
 
-    def _load(self, names: Iterable[str], namespace: tuple[str, ...]) -> Iterator[tuple[str, StoredItem]]:
+    def _load(self, names: Iterable[str], namespace: tuple[str, ...]) -> Iterator[tuple[str, Any, bool]]:
+        """Yield the items below a namespace with their names, and whether a text search can find them."""
         for name in names:
             memory = self._read(name)
-            item = None if memory is None else parse_item(memory)
-            if item is not None and item.address.namespace[: len(namespace)] == namespace:
-                yield name, item
+            item, is_found = (None, False) if memory is None else parse_item(memory)
+            if item is not None and item.namespace[: len(namespace)] == namespace:
+                yield name, item, is_found
 
     def _search(self, op: Any) -> list[Any]:
         names, most = self._list(op.namespace_prefix), op.offset + op.limit
         scores = self._score(op.query, set(names), len(names) if op.filter else most) if op.query else {}
         names.sort(key=lambda name: -scores.get(name, -1.0))
-        hidden: list[tuple[None, StoredItem]] = []
-        results: list[tuple[float | None, StoredItem]] = []
-        for name, item in self._load(names, op.namespace_prefix):
-            score = scores.get(name)
-            if not _matches_filter(item.value, op.filter or {}):
-                continue
-            if score is not None and not item.is_found:
-                hidden.append((None, item))
-            else:
-                results.append((score, item))
+        hidden, results = list[Any](), list[Any]()
+        for name, item, is_found in self._load(names, op.namespace_prefix):
+            if _matches_filter(item.value, op.filter or {}):
+                is_hidden = name in scores and not is_found
+                facts = item.namespace, item.key, item.value, item.created_at, item.updated_at
+                (hidden if is_hidden else results).append(
+                    base.SearchItem(*facts, None if is_hidden else scores.get(name))
+                )
             if len(results) >= most:
                 break
-        return [_make_search_item(item, score) for score, item in [*results, *hidden][op.offset : most]]
+        return [*results, *hidden][op.offset : most]
 
     def _score(self, query: str, names: set[str], limit: int) -> dict[str, float]:
         with LocalSearch([self.store]) as search:
@@ -155,39 +137,27 @@ class MemdirStore(base.BaseStore):
         return {pick.header.name: pick.score for pick in picks if pick.dropped in ("", BELOW, WORSE)}
 
     def _list_namespaces(self, op: Any) -> list[tuple[str, ...]]:
-        namespaces = {item.address.namespace for _, item in self._load(self._list(()), ()) if item.address.namespace}
-        matching = [
-            namespace
-            for namespace in namespaces
-            if all(_matches_namespace(namespace, rule) for rule in op.match_conditions or ())
-        ]
-        cut = sorted({namespace[: op.max_depth] for namespace in matching} if op.max_depth is not None else matching)
-        return cut[op.offset : op.offset + op.limit]
+        namespaces = {item.namespace for _, item, _ in self._load(self._list(()), ()) if item.namespace}
+        rules = op.match_conditions or ()
+        matching = {one[: op.max_depth] for one in namespaces if all(_matches_namespace(one, rule) for rule in rules)}
+        return sorted(matching)[op.offset : op.offset + op.limit]
 
     def _put_all(self, puts: dict[Address, Any]) -> None:
-        for attempt in range(_TRIES):
-            taken: set[str] = set()
-            edits = [edit for address, op in puts.items() if (edit := self._plan(address, op, taken)) is not None]
-            try:
-                if edits:
-                    context = WriteContext(self.origin, self.store.clock())
-                    change(self.store, edits, context, verb="save").check_written()
-                return
-            except (ConflictError, NotFoundError):
-                if attempt == _TRIES - 1:
-                    raise
+        taken: set[str] = set()
+        edits = [edit for address, op in puts.items() if (edit := self._plan(address, op, taken)) is not None]
+        if edits:
+            change(self.store, edits, WriteContext(self.origin, self.store.clock()), verb="save").check_written()
 
     def _plan(self, address: Address, op: Any, taken: set[str]) -> Edit | None:
         memory = self._find(address)
         if op.value is None:
             return None if memory is None else Forget(memory.header.name, memory.digest)
-        before = None if memory is None else parse_item(memory)
         name = self._choose_name(address, taken) if memory is None else memory.header.name
         text = compose_item(
             address,
             op.value,
             kind=Kind.USER if self.store.scope is Scope.USER else Kind.REFERENCE,
-            created=self.store.clock() if before is None else before.created,
+            created=self.store.clock() if memory is None else parse_item(memory)[0].created_at,
             index=op.index is not False,
         )
         if memory is None:
@@ -205,14 +175,8 @@ class MemdirStore(base.BaseStore):
         return marked
 
 
-def _make_item(item: StoredItem) -> Any:
-    address, times = item.address, {"created_at": item.created, "updated_at": item.updated}
-    return base.Item(value=item.value, key=address.key, namespace=address.namespace, **times)
-
-
-def _make_search_item(item: StoredItem, score: float | None) -> Any:
-    address = item.address
-    return base.SearchItem(address.namespace, address.key, item.value, item.created, item.updated, score)
+def _find_address(item: Any) -> Address:
+    return item.namespace, item.key
 
 
 def _matches_filter(value: Any, rules: dict[str, Any]) -> bool:
@@ -221,23 +185,19 @@ def _matches_filter(value: Any, rules: dict[str, Any]) -> bool:
 
 def _matches_rule(value: Any, rule: Any) -> bool:
     """Return whether a value matches a filter rule: `$` operators, a table by field, a list by item, or equality."""
+    if isinstance(rule, dict) and any(str(key).startswith("$") for key in rule):
+        if unknown := rule.keys() - _COMPARE.keys():
+            raise ValueError(f"unknown filter operator {min(unknown)!r}; use one of {', '.join(_COMPARE)}")
+        try:
+            return all(_COMPARE[key](value, operand) for key, operand in rule.items())
+        except (TypeError, ValueError):  # not a number
+            return False
     if isinstance(rule, dict):
-        if any(str(key).startswith("$") for key in rule):
-            return all(_apply_operator(key, value, operand) for key, operand in rule.items())
         return isinstance(value, dict) and _matches_filter(value, rule)
     if isinstance(rule, list | tuple):
         is_list = isinstance(value, list | tuple) and len(value) == len(rule)
         return is_list and all(_matches_rule(one, other) for one, other in zip(value, rule, strict=True))
     return bool(value == rule)
-
-
-def _apply_operator(operator: str, value: Any, operand: Any) -> bool:
-    if operator not in _COMPARE:
-        raise ValueError(f"unknown filter operator {operator!r}; use one of {', '.join(_COMPARE)}")
-    try:
-        return bool(_COMPARE[operator](value, operand))
-    except (TypeError, ValueError):  # not a number
-        return False
 
 
 def _matches_namespace(namespace: tuple[str, ...], rule: Any) -> bool:
@@ -260,32 +220,36 @@ def make_folder(namespace: tuple[str, ...]) -> str:
 
 def make_names(address: Address) -> tuple[str, str]:
     """Return two names for an item's memory: a plain one, and one with a digest in case the plain name is in use."""
-    folder = make_folder(address.namespace)
+    namespace, key = address
+    folder = make_folder(namespace)
     prefix = f"{folder}/" if folder else ""
-    own = _make_segment(address.key, is_first=not folder)
-    return prefix + own, prefix + _make_unique(address.key, json.dumps([address.namespace, address.key]))
+    return prefix + _make_segment(key, is_first=not folder), prefix + _make_unique(key, json.dumps(address))
 
 
-def parse_item(memory: StoredMemory) -> StoredItem:
-    """Return a memory as an item; an invalid block is treated as text."""
-    fields = frontmatter.parse_fields(memory.text)
+def parse_item(memory: StoredMemory) -> tuple[Any, bool]:
+    """Return a memory as an item, and whether a text search can find it; an invalid block is treated as text."""
+    fields, header = frontmatter.parse_fields(memory.text), memory.header
     about = _parse_table(fields.raw.get(_ITEM))
-    updated = memory.header.modified
     if about is None:
-        *folders, leaf = memory.header.name.split("/")
+        *folders, leaf = header.name.split("/")
         native = {
-            "type": memory.header.kind.value if memory.header.kind else "",
-            "title": memory.header.title,
-            "description": memory.header.description,
+            "type": header.kind.value if header.kind else "",
+            "title": header.title,
+            "description": header.description,
             "content": memory.body.strip("\n"),
         }
-        return StoredItem(Address(tuple(folders), leaf), native, updated, updated)
-    namespace, key = about.get("namespace"), about.get("key")
-    address = Address(tuple(map(str, namespace if isinstance(namespace, list) else ())), str(key))
+        return base.Item(
+            value=native, key=leaf, namespace=tuple(folders), created_at=header.modified, updated_at=header.modified
+        ), True
+    labels = about.get("namespace")
+    namespace = tuple(map(str, labels if isinstance(labels, list) else ()))
     value = _parse_value(frontmatter.split_frontmatter(memory.text).body.removeprefix("\n"), about.get("text"))
-    created = read_time(str(about.get("created", ""))) or updated
+    created = read_time(str(about.get("created", ""))) or header.modified
     # A file's time comes from a clock that is some milliseconds behind.
-    return StoredItem(address, value, created, max(created, updated), about.get("index") is not False)
+    times = {"created_at": created, "updated_at": max(created, header.modified)}
+    return base.Item(value=value, key=str(about.get("key")), namespace=namespace, **times), about.get(
+        "index"
+    ) is not False
 
 
 def compose_item(
@@ -298,22 +262,24 @@ def compose_item(
 ) -> str:
     plain: Value = json.loads(json.dumps(dict(value)))
     key = _find_text(plain)
-    about: dict[str, Any] = {"namespace": list(address.namespace), "key": address.key, "created": created.isoformat()}
+    about: dict[str, Any] = {"namespace": list(address[0]), "key": address[1], "created": created.isoformat()}
     about |= {} if key is None else {"text": key}
     about |= {} if index else {"index": False}
-    title = shorten(one_line(address.key), _TITLE_CHARS) or "item"
-    description = describe_text(title, plain[key] if key is not None else _list_texts(plain))
+    title = shorten(one_line(address[1]), _TITLE_CHARS) or "item"
+    words = " ".join(re.findall(r"\w[^\"{}\[\]]*", json.dumps(plain, ensure_ascii=False)))
+    description = describe_text(title, plain[key] if key is not None else words)
     fields = {"name": title, "description": description, "type": kind.value, _ITEM: json.dumps(about)}
     return frontmatter.compose_file(fields, "", Dialect.FLAT) + _render_value(plain, key)
 
 
 def _find_text(value: Value) -> str | None:
     """Return the field with the longest text if it can be stored as the body, else None."""
-    texts = sorted((key for key, text in value.items() if isinstance(text, str)), key=lambda key: -len(value[key]))
-    for key in texts[:1]:
-        if value[key].strip() and not find_forbidden(value[key], lines=True):
-            return key if _parse_value(_render_value(value, key), key) == value else None
-    return None
+    key = max(
+        (key for key, text in value.items() if isinstance(text, str)), key=lambda key: len(value[key]), default=None
+    )
+    if key is None or not value[key].strip() or find_forbidden(value[key], lines=True):
+        return None
+    return key if _parse_value(_render_value(value, key), key) == value else None
 
 
 def _render_value(value: Value, key: str | None) -> str:
@@ -346,20 +312,6 @@ def _parse_table(text: object) -> Value | None:
     except (ValueError, RecursionError):
         return None
     return table if isinstance(table, dict) else None
-
-
-def _list_texts(value: Value) -> str:
-    parts: list[str] = []
-    pending: list[object] = [value]
-    while pending and len(parts) < 50:
-        item = pending.pop(0)
-        if isinstance(item, Mapping):
-            pending[:0] = [part for pair in item.items() for part in pair]
-        elif isinstance(item, list):
-            pending[:0] = item
-        else:
-            parts.append(str(item))
-    return " ".join(parts)
 
 
 def _make_segment(label: str, *, is_first: bool) -> str:

@@ -13,13 +13,11 @@ as `__`, so `notes.txt` is the memory `notes__txt`. Text without frontmatter is 
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import accumulate
 from typing import Any
-from urllib.parse import unquote
 
 from memdir.errors import ConflictError, MemdirError, NotFoundError, PathError
 from memdir.files import check_name
@@ -50,12 +48,10 @@ except ModuleNotFoundError as error:
 ROOT = "/memories"
 LINES_MOST = 999_999
 CHARS_MOST = 16_000  # per view; the tool's documentation tells models this limit
-_DECODINGS = 3  # rounds of decoding; a path that still changes after them is refused
 _PLAIN = "plain"
 _DEPTH = 2
 _AROUND = 2  # lines of a snippet before and after the change
 _SKIPPED = "node_modules"
-_TRIES = 5  # when another process changes the same memory between reading and writing
 _LOGS = "logs"
 Arguments = Mapping[str, object]
 
@@ -283,7 +279,7 @@ class MemoryCommands:
     def _edit_memory(
         self, segments: tuple[str, ...], path: str, change: Callable[[str, Kind | None], tuple[str, str]], missing: str
     ) -> str:
-        for attempt in range(_TRIES):
+        def step() -> str:
             memory = self._find_memory(segments)
             if memory is None:
                 raise RefusedError(missing)
@@ -291,13 +287,10 @@ class MemoryCommands:
             text, result = change(page.text, memory.header.kind)
             plan.check_secrets(text, page.text, path, self.store.rules, "memories")
             file = _change_page(page, _show_name(name).rpartition("/")[2], text, scope=self.store.scope)
-            try:
-                write.rewrite(self.store, name, file, self._make_context(), expect=memory.digest).check_written()
-                return result
-            except ConflictError:
-                if attempt == _TRIES - 1:
-                    raise
-        raise AssertionError("unreachable")
+            write.rewrite(self.store, name, file, self._make_context(), expect=memory.digest).check_written()
+            return result
+
+        return write.retry(step)
 
     def _plan_moves(self, moves: list[tuple[str, str]], view: plan.StoreView) -> list[plan.FileChange]:
         overlay = Overlay(view)
@@ -342,22 +335,10 @@ def _parse_path(path: object, key: str = "path") -> tuple[str, ...]:
         raise RefusedError(f"Error: The parameter `{key}` is missing. Please provide a path that begins with {ROOT}.")
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise RefusedError(f"Error: The path {_show_path(path)} is not in {ROOT}. Please provide a valid path.")
-    if _leaves_root(path) or find_forbidden(path, lines=False):
+    segments = tuple(segment for segment in path.removeprefix(ROOT).split("/") if segment)
+    if find_forbidden(path, lines=False) or any(set(segment) == {"."} for segment in segments):
         raise RefusedError(f"Error: The path {_show_path(path)} is outside {ROOT}. Please provide a valid path.")
-    return tuple(segment for segment in path.removeprefix(ROOT).split("/") if segment)
-
-
-def _leaves_root(path: str) -> bool:
-    """Return whether a path contains NUL or a segment of dots, also if percent-encoded or in full-width characters."""
-    for _ in range(_DECODINGS):
-        plain = unicodedata.normalize("NFKC", path).replace("\\", "/")
-        if "\0" in plain or any(set(segment) == {"."} for segment in plain.split("/") if segment):
-            return True
-        decoded = unquote(plain, errors="replace")
-        if decoded == path:
-            return False
-        path = decoded
-    return True
+    return segments
 
 
 def _make_name(segments: tuple[str, ...]) -> str:
@@ -429,19 +410,16 @@ def _fit_line_ends(new_text: str, text: str) -> str:
 
 def _find_once(text: str, old: str, path: str) -> int:
     """Return the position of the old text. Raises RefusedError unless it occurs exactly once."""
-    first = text.find(old) if old else -1
-    if first < 0:
+    positions = [match.start() for match in re.finditer(f"(?={re.escape(old)})", text)] if old else []
+    if not positions:
         raise RefusedError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
-    positions = [first]
-    while (more := text.find(old, positions[-1] + 1)) >= 0:
-        positions.append(more)
     if len(positions) > 1:
         lines = ", ".join(str(text.count("\n", 0, position) + 1) for position in positions[:100])
         raise RefusedError(
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
             "Please ensure it is unique"
         )
-    return first
+    return positions[0]
 
 
 def _render_folder(path: str, depth: int, sizes: Mapping[str, int]) -> str:
