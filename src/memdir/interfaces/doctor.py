@@ -39,7 +39,7 @@ from memdir.store.history import FILE as HISTORY_FILE
 from memdir.store.open import Project
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared, plan_dead_pointers, plan_pointers
 from memdir.store.secrets import FILE as SECRETS_FILE
-from memdir.store.secrets import read_own_rules
+from memdir.store.secrets import read_own_rules, render_advice
 from memdir.store.sessions import read_ended, read_queue
 from memdir.store.state import (
     ENDED_FOLDER,
@@ -482,10 +482,8 @@ def _check_verdicts(store: FileStore, memories: Sequence[StoredMemory]) -> Findi
 def _check_secrets(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
     for memory in memories:
         for secret in find_stored_secrets(store, memory.text):
-            fix = f"change it where it is used, then `memdir edit {memory.header.name}`; history keeps the old text"
-            yield DoctorFinding(
-                "secret", memory.header.file, f"looks like {secret.what} ({secret.rule})", fix, secret.line
-            )
+            message, fix = f"looks like {secret.what} ({secret.rule})", render_advice(memory.header.name)
+            yield DoctorFinding("secret", memory.header.file, message, fix, secret.line)
 
 
 def _check_rules(headers: Sequence[Header]) -> Findings:

@@ -26,7 +26,7 @@ from memdir.project.settings import Environment
 from memdir.records import Enforce, Kind, Scope, When
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_others
-from memdir.store.secrets import mask, open_finder, render_findings
+from memdir.store.secrets import mask, open_finder, render_advice, render_findings
 from memdir.text import one_line, printable, shorten
 
 # The groups of the help text, in display order.
@@ -317,15 +317,15 @@ def notice(store: FileStore) -> None:
             store.note_outside(seconds=1.0)  # The time limit for the lock.
 
 
-def warn_of_secrets(texts: Mapping[str, str], environment: Environment) -> list[str]:
+def warn_of_secrets(name: str, texts: Mapping[str, str], environment: Environment) -> list[str]:
     """Return a warning for each secret in the texts, by rule and location, never with its value."""
     try:
         hits = [*map(open_finder(environment), texts.values())]
     except SettingsError as error:  # The text is already saved, so only warn.
         return [f"cannot check for secrets: {error}"]
     rendered = (line for place, each in zip(texts, hits, strict=True) for line in render_findings(each, place=place))
-    plainly = "the file contains it, but prompts never will; write where it is stored instead"
-    return [f"this looks like a secret: {finding}; {plainly}" for finding in rendered]
+    advice = render_advice(name) if name else "write where it is kept instead"
+    return [f"this looks like a secret: {finding}; {advice}" for finding in rendered]
 
 
 def warn_of_team(store: FileStore, scope: Scope) -> list[str]:

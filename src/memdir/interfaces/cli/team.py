@@ -106,7 +106,7 @@ def _move_memory(
     memory = target.read(new_name)
     now, warnings = memory.header, app.warn_of_team(target, to)
     if to in (Scope.PRIVATE, Scope.USER):
-        warnings += app.warn_of_secrets({now.file: memory.text}, project.environment)
+        warnings += app.warn_of_secrets(new_name, {now.file: memory.text}, project.environment)
     undos = [f"memdir undo{scope_flag(end)} {number}" for end, number in changes]
     if as_json:
         numbers = dict(changes)

@@ -28,7 +28,8 @@ from memdir.interfaces.cli import (
 )
 from memdir.interfaces.cli.app import KINDS, name_argument, scope_option, verb
 from memdir.operations.find import find_past
-from memdir.operations.move import find_traces
+from memdir.operations.move import UNREACHED
+from memdir.operations.move import purge as erase
 from memdir.operations.write import (
     NameTakenError,
     TakenName,
@@ -46,15 +47,11 @@ from memdir.records import Draft, FieldChanges, Kind, Scope
 from memdir.store.files import FileStore
 from memdir.store.open import AgentScope, Project, find_agent_directory, open_agent_store
 from memdir.store.plan import index_path
-from memdir.store.state import OWN_COPY, drop_copy, drop_edits, find_own_sync, open_edit
+from memdir.store.state import open_edit
 
 if TYPE_CHECKING:
     from memdir.language.dates import ReplacedDate
 
-UNREACHED = (
-    "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions,"
-    " histories of other projects that it was promoted from, and backups"
-)
 _SCANNED_LINES = 1_000  # of an index: with more, looking at every memory takes longer than the save itself
 
 
@@ -158,7 +155,7 @@ def save_verb(
         raise
     lines = [] if result.action is WriteAction.UNCHANGED else _render_dates(result.dates)
     texts = {"the title": shown_title, "the description": description, "the body": text}
-    warnings = app.warn_of_secrets(texts, project.environment) + _render_warnings(call, store, result)
+    warnings = app.warn_of_secrets(result.name, texts, project.environment) + _render_warnings(call, store, result)
     words = {WriteAction.CHANGED: "replaced", WriteAction.UNCHANGED: "already saved:"}
     _report_saved(call, store, result, words, lines, warnings, as_json=as_json)
 
@@ -206,7 +203,7 @@ def remember_verb(
         lines = [f"  `memdir undo{scope_flag(store)} {result.change}` brings it back"]
     else:
         texts = {"the title": memory.title, "the description": memory.description, "the body": text}
-        warnings = app.warn_of_secrets(texts, project.environment) + _render_warnings(call, store, result)
+        warnings = app.warn_of_secrets(result.name, texts, project.environment) + _render_warnings(call, store, result)
         if values and not any("secret" in warning for warning in warnings):
             warnings.append("this looks like a number that opens something; say where it is kept instead")
     if result.action is WriteAction.CREATED:
@@ -410,7 +407,7 @@ def _report_edit(call: CliContext, store: FileStore, done: WriteResult, *, is_pi
     header, changed = done.memory.header, done.action is WriteAction.CHANGED
     # A pin brings in no text.
     texts = {} if is_pin or not changed else {header.file: done.memory.text}
-    warnings = app.warn_of_secrets(texts, call.environment)
+    warnings = app.warn_of_secrets(header.name, texts, call.environment)
     if as_json:
         facts = {"action": done.action.value, "change": done.change, "warnings": warnings}
         dates = [{"was": date.was, "now": date.now_text} for date in done.dates]
@@ -463,11 +460,7 @@ def _forget(
     row: Row = {"name": past_name, "scope": name_scope(store, past_name), "change": None, "purged": purge}
     if purge:
         app.confirm(f"Wipe every trace of {past_name!r}? This cannot be undone.", "--purge cannot be undone", yes=yes)
-        traces = find_traces(project, store, past_name)
-        count = store.purge(past_name) + sum(other.purge(was) for other, was in traces)
-        for holder, was in ((store, past_name), *traces):
-            drop_edits(call.environment, holder.root, was)
-        drop_copy(find_own_sync(call.environment), OWN_COPY)
+        count = erase(project, store, past_name)
     else:
         count, row["change"] = 0, forget(store, past_name, _make_context(call, project)).change
     if as_json:
