@@ -335,7 +335,7 @@ def test_an_agent_is_given_its_own_index_and_no_other(here: Open) -> None:
     place = agent_here(opened, "reviewer", AgentScope.LOCAL)
     plant(place.path, "style")
     made = build_instructions(opened, agent=place)
-    assert [at.scope for at in made.clips] == [Scope.AGENT] and "(style.md)" in made.index
+    assert [at.scope for at in made.clips] == [Scope.PROJECT] and "(style.md)" in made.index
     assert "(audit.md)" not in made.index and str(opened.private.root) not in made.text
 
 

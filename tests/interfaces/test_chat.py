@@ -175,7 +175,9 @@ def test_memory_that_is_off_or_paused_is_said_and_nothing_is_kept(chats: Chats) 
     assert "memory is paused" in paused
     private = chats.play("remember that we deploy on Tuesdays\n", "--private").out
     assert "this conversation is private" in private
+    assert "Memory is off here" in chats.play("remember that we deploy on Tuesdays\n", "--bare").out
     assert not list(chats.memory.glob("*.md"))
+    assert "saved deploy-on-tuesdays" in chats.play("/memory save we deploy on Tuesdays\n").out
 
 
 def test_each_event_is_what_the_page_says(chats: Chats) -> None:

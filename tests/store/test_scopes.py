@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,11 @@ from memdir.extraction.find import find_hidden_requests, find_requests
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
 from memdir.format.frontmatter import make_slug
 from memdir.frozen import replace
+from memdir.interfaces.import_formats import ImportContext, read_sources
+from memdir.interfaces.imports import apply_import, export, plan_import
 from memdir.operations.move import move
 from memdir.operations.write import WriteAction, WriteContext
+from memdir.project.settings import read_environment
 from memdir.recall.pipeline import recall
 from memdir.records import (
     BatchResult,
@@ -40,10 +44,12 @@ from memdir.records import (
     Save,
     Scope,
 )
+from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore
 from memdir.store.inbox import parse_edits, render_edits
 from memdir.store.open import open_project
 from memdir.store.sessions import SessionFile
+from memdir.store.state import Author
 from opinions import WordReader
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -200,6 +206,62 @@ def test_a_move_that_stops_half_way_has_the_memory_in_both_places_and_can_be_end
     assert moved.action is WriteAction.CHANGED and [store for store, _ in moved.changes] == [private]
     assert (names(private), names(user)) == ([], ["replies"])
     opened.close()
+
+
+def test_a_memory_keeps_its_age_and_author_whatever_way_it_takes(tmp_path: Path) -> None:
+    """V9. Each way but the copy by an archive is done to the memory that the one before left."""
+    moments = [NOW - timedelta(days=900)]
+    bob = Author("Bob", "bob@example.org")
+    homes = {
+        scope: FileStore(tmp_path / scope, scope=scope, clock=lambda: moments[-1], find_author=lambda: bob)
+        for scope in (Scope.PRIVATE, Scope.USER)
+    }
+    (private, user), context = homes.values(), WriteContext(Origin("person"), NOW)
+    private.write(
+        Draft(Kind.FEEDBACK, "Deploys", "On which days the shop is deployed", "On Tuesdays.", "deploys"),
+        origin=Origin("agent"),
+    )
+    moments.append(NOW)
+
+    def copy() -> None:
+        (tmp_path / "copy.tar").write_bytes(export(private, now=NOW).data)
+        other = homes[Scope.AGENT] = FileStore(tmp_path / "copy", clock=lambda: NOW)
+        environment = read_environment({"HOME": str(tmp_path)})
+        hits = read_sources("copy.tar", None, cwd=tmp_path, context=ImportContext(environment, NOW))
+        origin = Origin("import")
+        apply_import(other, plan_import(other, hits, now=NOW, origin=origin), origin=origin)
+
+    ways: dict[str, Callable[[], object]] = {
+        "pinned": lambda: private.pin("deploys"),
+        "not pinned": lambda: private.pin("deploys", pinned=False),
+        "forgotten, undone": lambda: (private.change([Forget("deploys")], verb="forget"), private.undo()),
+        "forgotten, restored": lambda: (private.change([Forget("deploys")], verb="forget"), private.restore("deploys")),
+        "edited, undone": lambda: (
+            private.edit(
+                "deploys",
+                make_text("Deploys", "On which days the shop is deployed", "Never.", "feedback"),
+                expect=private.read("deploys").digest,
+            ),
+            private.undo(),
+        ),
+        "for the team and back": lambda: (
+            move(private, "deploys", private, "team/deploys", context, verb="promote"),
+            move(private, "team/deploys", private, "deploys", context, verb="demote"),
+        ),
+        "for all projects": lambda: move(private, "deploys", user, "deploys", context, verb="promote"),
+        "back": lambda: move(user, "deploys", private, "deploys", context, verb="demote"),
+        "archive": copy,
+    }
+    wrong = []
+    for way, walk in ways.items():
+        walk()
+        store = homes.get(Scope.AGENT) or (user if way == "for all projects" else private)
+        age = find_ages(store, [store.read("deploys")], now=NOW)["deploys"]
+        if (find_authors(store, ["deploys"])["deploys"], age) != ("agent", moments[0]):
+            wrong.append((way, find_authors(store, ["deploys"]), age))
+    assert wrong == []
+    for store in homes.values():
+        store.close()
 
 
 @pytest.mark.parametrize("meanwhile", ["changed", "moved"])

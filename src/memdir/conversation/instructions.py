@@ -247,7 +247,7 @@ def load_store(
     Memory inside a repository is treated like team memory.
     """
     scope = store.scope
-    if not context.is_loaded or (scope is Scope.PROJECT and not context.team):
+    if not context.is_loaded or (scope is Scope.PROJECT and not (context.team or context.agent)):
         return
     headers, uses = store.scan(), store.count_recalls().by_name
     folder = f"{store.root}/" if isinstance(store, Folder) else ""
@@ -291,9 +291,9 @@ def _load(
             return LoadedIndex(scope, path, clip, "")
         lines = _render("empty")
     index_text = "\n\n".join(filter(None, (lines, f"> {one_line(clip.warning)}" if clip.warning else "")))
-    # An agent's memory in the repository comes with a clone.
-    is_cloned = context.agent is not None and context.agent.scope is AgentScope.PROJECT
-    name = "index_agent_project" if is_cloned and scope is Scope.AGENT else f"index_{scope}"
+    name = f"index_{scope}"
+    if context.agent is not None:  # its memory in the repository comes with a clone
+        name = "index_agent_project" if context.agent.scope is AgentScope.PROJECT else "index_agent"
     index = _render(name, path=one_line(path), lines=show_text(index_text, TextVoice.OWN))
     return LoadedIndex(scope, path, clip, show_text(index, TextVoice.FILE))
 

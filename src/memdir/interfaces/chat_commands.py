@@ -102,7 +102,8 @@ def _manage_memory(talk: ChatTalk, arguments: str) -> None:
     if what == "":
         talk.screen.show("output", _render_loaded(talk))
     elif what in ("list", "show", "save"):
-        talk.run_verb(what, *_split_words(more))
+        is_text = what == "save" and more and not more.startswith("--")
+        talk.run_verb(*(("remember", more) if is_text else (what, *_split_words(more))))
     elif what == "open" and more:
         talk.run_verb("edit", more)
     elif what in TOGGLES and more.lower() in (*_ON, *_OFF):

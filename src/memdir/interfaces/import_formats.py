@@ -31,7 +31,7 @@ from memdir.files import read_small
 from memdir.format import frontmatter, index
 from memdir.format.fields import FrontmatterFields
 from memdir.format.frontmatter import check_description, decode, make_slug
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.interfaces import imports
 from memdir.interfaces.imports import ImportCandidate, ImportFormat, ReadSource, guess_kind, make_sentence, refuse
 from memdir.limits import FILE_BYTES, IMPORT_BYTES, IMPORT_FILES, IMPORT_ITEMS, NAME_DEPTH
@@ -39,6 +39,7 @@ from memdir.project.hosts import HOSTS
 from memdir.project.paths import slug
 from memdir.project.settings import Environment
 from memdir.records import TEAM_FOLDER, Dialect, Kind
+from memdir.store.history import MemorySource
 from memdir.store.plan import is_team
 from memdir.text import blank_fences, fold, list_lines, one_line, parse_json, shorten
 
@@ -51,16 +52,17 @@ _DAMAGE = (
 )  # fmt: skip
 _INSTRUCTIONS = {host.instructions for host in HOSTS.values() if host.instructions}
 Row = Mapping[str, object]
-_Member = tuple[str, datetime | None, bytes | str]
+_Member = tuple[str, MemorySource | None, bytes | str]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a source, with its path below the source's root, its bytes and its modification time."""
+    """A file of a source, with its path below the source's root, its bytes, its time and, in our archives, its author."""
 
     path: str
     data: bytes
     modified: datetime | None = None
+    author: str = ""
 
     @property
     def name(self) -> str:
@@ -174,7 +176,7 @@ def _collect_files(where: str, members: Iterator[_Member]) -> SourceFiles:
     files: dict[str, SourceFile] = {}
     refused: list[tuple[str, str]] = []
     total = 0
-    for number, (path, when, data) in enumerate(members):
+    for number, (path, source, data) in enumerate(members):
         total += len(data)
         if number >= IMPORT_FILES or total > IMPORT_BYTES:
             limit = f"{IMPORT_FILES:,} files or {IMPORT_BYTES:,} bytes"
@@ -182,7 +184,7 @@ def _collect_files(where: str, members: Iterator[_Member]) -> SourceFiles:
         if isinstance(data, str):
             refused.append((shorten(one_line(path), 200), data))
         elif not any(part.startswith(".") for part in path.split("/")):
-            files[path] = SourceFile(path, data, when)
+            files[path] = SourceFile(path, data, *(source or (None, "")))
     return SourceFiles(where, tuple(files[path] for path in sorted(files)), tuple(refused), is_folder=True)
 
 
@@ -196,7 +198,7 @@ def _walk_folder(path: Path) -> Iterator[_Member]:
             if reading.data is None:
                 yield file.relative_to(path).as_posix(), None, reading.problem or "this file no longer exists"
             else:
-                when = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+                when = MemorySource(datetime.fromtimestamp(file.stat().st_mtime, UTC))
                 yield file.relative_to(path).as_posix(), when, reading.data
 
 
@@ -226,7 +228,8 @@ def _walk_tar(data: bytes) -> Iterator[_Member]:
             content = archive.extractfile(member) if member.isreg() and not member.issparse() else None
             when = None
             with suppress(ValueError, OverflowError, OSError):
-                when = datetime.fromtimestamp(member.mtime, UTC) if member.mtime > 0 else None
+                who = shorten(one_line(member.pax_headers.get(imports.AUTHOR, "")), 40)
+                when = MemorySource(datetime.fromtimestamp(member.mtime, UTC), who) if member.mtime > 0 else None
             if content is None and not member.isdir():
                 yield member.name, None, "not a regular file"
             elif content is not None:
@@ -238,7 +241,7 @@ def _walk_zip(data: bytes) -> Iterator[_Member]:
         for info in archive.infolist():
             when = None
             with suppress(ValueError):  # The date may be invalid; 1980 means none.
-                when = datetime(*info.date_time, tzinfo=UTC) if info.date_time[0] > 1980 else None
+                when = MemorySource(datetime(*info.date_time, tzinfo=UTC)) if info.date_time[0] > 1980 else None
             if info.filename.endswith("/"):
                 continue
             if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
@@ -269,7 +272,8 @@ def read_directory(source: SourceFiles, *, with_team: bool = False) -> ReadSourc
         text = decode(file.data)
         when = imports.read_when(frontmatter.parse_fields(text).modified) or file.modified
         why = _TOO_LARGE if len(file.data) > FILE_BYTES else ""
-        candidates.append(_make_memory_candidate(path, path[:-3], text, hook, when, with_team=with_team, why=why))
+        candidate = _make_memory_candidate(path, path[:-3], text, hook, when, with_team=with_team, why=why)
+        candidates.append(replace(candidate, author=file.author))
     refused = [refuse(path, path, why) for path, why in source.refused if path.endswith(".md")]
     return ReadSource(ImportFormat.CLAUDE_CODE, (*candidates, *refused), listed)
 

@@ -15,7 +15,7 @@ import tarfile
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from memdir import files, records
@@ -43,14 +43,16 @@ from memdir.models.staged import StagedMemory
 from memdir.operations.write import WriteContext, carry_out
 from memdir.records import TEAM_FOLDER, Dialect, InboxItem, Kind, Origin, Put, Scope, Signature, StoredMemory
 from memdir.store import plan as store_plan
-from memdir.store.facts import find_ages
+from memdir.store.facts import find_ages, find_authors
 from memdir.store.files import FileStore
+from memdir.store.history import MemorySource
 from memdir.store.inbox import render_edits
 from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path, is_team
 from memdir.store.secrets import find_secrets, render_findings
 from memdir.text import find_forbidden, fold, one_line, shorten
 
 VERB = "import"
+AUTHOR = "MEMDIR.author"  # a record of a member's header in an exported archive
 _NO_SIGNATURE = Signature(0, 0, 0, 0)
 _PLACED = 100  # Up to this number, new index lines are inserted next to related ones; more are appended.
 
@@ -68,7 +70,8 @@ class ImportCandidate:
     """A memory of another tool, converted to a memory file, with its source.
 
     `is_whole` marks a file of a memory directory, which is kept byte for byte. `name` is a suggestion; if empty, it is
-    made from the title. A candidate with a `refusal` has no text; `said` contains an excerpt.
+    made from the title. `author` is as an archive states it. A candidate with a `refusal` has no text; `said` contains an
+    excerpt.
     """
 
     source: str
@@ -77,6 +80,7 @@ class ImportCandidate:
     hook: str = ""
     said: str = ""
     modified: datetime | None = None
+    author: str = ""
     is_whole: bool = False
     refusal: str = ""
 
@@ -266,7 +270,14 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
 
     context = WriteContext(origin, store.clock())
     change = carry_out(store, planner, (), context, verb=VERB).check_written().change if new else None
-    _keep_times(store, [step for step in new if step.name not in dropped])
+    written = [step for step in new if step.name not in dropped]
+    _keep_times(store, written)
+    sources = {
+        (f"{step.name}.md", digest_of(encode(step.text))): MemorySource(step.candidate.modified, step.candidate.author)
+        for step in written
+        if step.candidate.author and step.candidate.modified is not None
+    }
+    store.note_sources(sources)
     items = [step.item for step in plan.steps if step.item is not None]
     return ImportResult(change, tuple(dropped), store.inbox_add(items) if items else ())
 
@@ -453,7 +464,11 @@ def export(store: FileStore, *, now: datetime, scope: Scope | None = None) -> Ex
             if content is not None:
                 memories.append(memory)
                 files[header.file] = content
-    ages = {f"{name}.md": age for name, age in find_ages(store, memories, now=now).items()}
+    authors = find_authors(store, [memory.name for memory in memories])
+    sources = {
+        f"{name}.md": MemorySource(since, authors.get(name, ""))
+        for name, since in find_ages(store, memories, now=now).items()
+    }
     for path in filter(is_selected, (index.INDEX_FILE, f"{TEAM_FOLDER}/{index.INDEX_FILE}")):
         with suppress(MemdirError):
             if (content := store.read_bytes(path)) is not None:
@@ -463,15 +478,18 @@ def export(store: FileStore, *, now: datetime, scope: Scope | None = None) -> Ex
         finding for memory in memories for finding in render_findings(find(memory.text), place=memory.header.file)
     ]
     names = tuple(memory.header.name for memory in memories)
-    return ExportResult(_pack(files, ages), names, tuple(unread), tuple(secrets))
+    return ExportResult(_pack(files, sources), names, tuple(unread), tuple(secrets))
 
 
-def _pack(files: dict[str, bytes], ages: dict[str, datetime]) -> bytes:
-    buffer, newest = io.BytesIO(), max(ages.values(), default=None)
+def _pack(files: dict[str, bytes], sources: dict[str, MemorySource]) -> bytes:
+    buffer, newest = (
+        io.BytesIO(),
+        max((source.since for source in sources.values()), default=datetime.fromtimestamp(0, UTC)),
+    )
     with tarfile.open(fileobj=buffer, mode="w:", format=tarfile.PAX_FORMAT) as archive:
         for path, data in sorted(files.items()):
-            member, when = tarfile.TarInfo(path), ages.get(path, newest)
-            member.size, member.mode = len(data), 0o600
-            member.mtime = int(when.timestamp()) if when is not None else 0
+            member, (since, who) = tarfile.TarInfo(path), sources.get(path, MemorySource(newest))
+            member.size, member.mode, member.mtime = len(data), 0o600, int(since.timestamp())
+            member.pax_headers = {AUTHOR: who} if who else {}
             archive.addfile(member, io.BytesIO(data))
     return buffer.getvalue()

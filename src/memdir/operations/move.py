@@ -16,7 +16,7 @@ from memdir.models.staged import rename_links
 from memdir.operations.write import WriteAction, WriteContext, WriteResult, change
 from memdir.records import TEAM_FOLDER, Edit, Forget, Put, Rewrite, Scope
 from memdir.store.contract import StoreBase
-from memdir.store.facts import find_sources
+from memdir.store.facts import find_authors, find_sources
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import index_path, is_team
@@ -55,6 +55,11 @@ def move(
     if target is source and new_name == name:
         raise ConflictError(f"{name} is already a {to.value} memory", hint="`memdir list` shows the scope of each")
     new_file, drop = Put(new_name, decode(data), _find_hook(source, name)), Forget(name, digest_of(data))
+    memory = source.read(name)
+    if memory.digest == drop.expect:  # otherwise the change is refused
+        (facts,) = find_sources(source, [memory]).values()
+        who = find_authors(source, [name], signed=False).get(name, "")
+        target.note_sources({(f"{new_name}.md", memory.digest): facts._replace(who=who)})
     try:
         if target is source:
             edits = [new_file, drop, *_relink(source, name, new_name)]
@@ -106,10 +111,6 @@ def _move_across(
 
     added: tuple[tuple[StoreBase, int], ...] = ()
     if target.read_bytes(f"{new_file.name}.md") != data:  # otherwise an interrupted move is completed
-        memory = source.read(drop.name)
-        if memory.digest == drop.expect:  # otherwise the change below is refused
-            (facts,) = find_sources(source, [memory]).values()
-            target.note_sources({(f"{new_file.name}.md", memory.digest): facts})
         added = change(target, [new_file], explain(f"from {source.root}"), verb=verb).check_written().changes
     try:
         removed = change(source, [drop], explain(f"to {target.root}"), verb=verb).check_written().changes

@@ -28,6 +28,7 @@ from memdir.frozen import compile_late, dataclass, field, replace
 from memdir.limits import FILE_BYTES, SLUG_UNITS
 from memdir.project.settings import (
     DEFAULT,
+    SETTINGS,
     Environment,
     Settings,
     git_environ,
@@ -64,18 +65,13 @@ BY_PROJECT = f"refused: {_NOT_BY_PROJECT}"  # the verdict on a setting that the 
 _OVERRIDE, _REMOTE_DIR = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "CLAUDE_CODE_REMOTE_MEMORY_DIR"
 _DIRECTORY_KEY, _ENABLED_KEY = "autoMemoryDirectory", "autoMemoryEnabled"
 _DEFAULT_RULE = "default"
-# Variables that determine the location of memory and of memdir's own files.
+# Variables that determine where memory and its files are, what is added to prompts, which programs run and which servers
+# get conversations.
 _STEERING = frozenset(
-    {
-        _OVERRIDE,
-        _REMOTE_DIR,
-        DIR_NAME,
-        "CLAUDE_CONFIG_DIR",
-        "HOME",
-        "XDG_CONFIG_HOME",
-        "XDG_STATE_HOME",
-    }
+    f"{_OVERRIDE} {_REMOTE_DIR} {DIR_NAME} CLAUDE_CONFIG_DIR CODEX_HOME GEMINI_CLI_HOME HOME XDG_CONFIG_HOME XDG_STATE_HOME "
+    "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES ANTHROPIC_BASE_URL OPENAI_BASE_URL OLLAMA_HOST EDITOR VISUAL".split()
 )
+_IN_PROJECT = ("memory", "agent-memory", "agent-memory-local")  # folders of `.claude/` in a project
 _PROJECT_SOURCES = ("local", "project")  # settings files inside the project
 _OWN_FOLDERS = (".claude", "memory")  # the memory folder inside a repository
 _LOCAL, _COMMITTED = ".claude/settings.local.json", ".claude/settings.json"
@@ -162,9 +158,9 @@ def read_paths(environment: Environment, cwd: Path) -> tuple[Settings, ProjectPa
 
 
 def find_state_dir(memory_dir: Path, environment: Environment) -> Path:
-    """Return the state folder of a memory directory: inside it, but never inside a work tree."""
+    """Return the state folder of a memory directory: inside it, but never inside a project, which could bring one along."""
     real = os.path.realpath(memory_dir)
-    if find_top(real) is None:
+    if find_top(real) is None and not _is_in_project(Path(real), environment):
         return memory_dir / STATE
     # Imported here: few memory directories are in a work tree, and OpenSSL takes milliseconds to load.
     import hashlib
@@ -193,20 +189,21 @@ def find_project_home(environment: Environment, root: GitRoot) -> Path:
 
 
 def is_shared_dir(directory: Path, environment: Environment) -> bool:
-    """Return whether a directory is, or is inside, one that others read."""
-    own = {os.path.realpath(home) for home in (environment.home / ".claude", environment.claude_home)}
+    """Return whether a directory is, or is inside, one that others read or that came with a project."""
     real = Path(os.path.realpath(directory))
-    for path in (real, *real.parents):
-        if (
-            path.parent.name == _OWN_FOLDERS[0]
-            and path.name in ("memory", "agent-memory")
-            and str(path.parent) not in own
-        ):
-            return True
+    return _is_in_project(real, environment) or any(
         # The team folder of a memory directory, which has an index or a state folder.
-        if fold(path.name) == "team" and any(os.path.lexists(path.parent / leaf) for leaf in ("MEMORY.md", STATE)):
-            return True
-    return False
+        fold(path.name) == "team" and any(os.path.lexists(path.parent / leaf) for leaf in ("MEMORY.md", STATE))
+        for path in (real, *real.parents)
+    )
+
+
+def _is_in_project(real: Path, environment: Environment) -> bool:
+    own = {os.path.realpath(home) for home in (environment.home / ".claude", environment.claude_home)}
+    return any(
+        path.parent.name == _OWN_FOLDERS[0] and path.name in _IN_PROJECT and str(path.parent) not in own
+        for path in (real, *real.parents)
+    )
 
 
 def check_directory_setting(value: object, home: Path) -> Path:
@@ -336,7 +333,8 @@ def drop_project_variables(environment: Environment, cwd: Path) -> tuple[Environ
     """Return the environment without variables that Claude Code took from the project's files, and a note of them.
 
     Its settings may have an `env` table, which reaches every hook. Files of a project may have come with a clone or an
-    archive: they may not say where memory is, and committed ones may not set memdir's settings.
+    archive: they may not say where memory is or where conversations are sent, and of memdir's settings only those that a
+    project's own file may set, committed ones none.
     """
     inherited, dropped = environment.inherited, set[str]()
     has_any = any(name in _STEERING or name.startswith("MEMDIR_") for name in inherited)
@@ -346,7 +344,8 @@ def drop_project_variables(environment: Environment, cwd: Path) -> tuple[Environ
         same = (
             [name for name, value in given.items() if inherited.get(name) == value] if isinstance(given, dict) else []
         )
-        dropped |= {name for name in same if name in _STEERING or (leaf == _COMMITTED and name.startswith("MEMDIR_"))}
+        harmless = {setting.variable for setting in SETTINGS if setting.project and leaf == _LOCAL}
+        dropped |= {name for name in same if name in _STEERING or (name.startswith("MEMDIR_") and name not in harmless)}
     if not dropped:
         return environment, ""
     kept = {name: value for name, value in inherited.items() if name not in dropped}

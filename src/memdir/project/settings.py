@@ -326,6 +326,11 @@ def _flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[st
             yield prefix + name, value
 
 
+def make_bare(environ: Mapping[str, str] | None) -> dict[str, str]:
+    """Return these environment variables, or those of the process, with memory off."""
+    return {**(os.environ if environ is None else environ), "CLAUDE_CODE_SIMPLE": "1"}
+
+
 def git_environ() -> dict[str, str]:
     """Return the environment for a git process that uses the given directory only and never prompts."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

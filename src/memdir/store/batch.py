@@ -91,7 +91,7 @@ def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules:
     if isinstance(edit, records.ReplaceLine):
         return plan.plan_line(overlay, name, edit.was, edit.line)
     if isinstance(edit, records.Pin):
-        return plan.plan_pin(overlay, name, pinned=edit.pinned)
+        return plan.plan_pin(overlay, name, rules, pinned=edit.pinned)
     if isinstance(edit, records.Put):
         return plan.plan_put(overlay, name, edit.text, edit.hook, now, rules)
     expect, path = edit.expect, f"{name}.md"

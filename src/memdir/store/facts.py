@@ -52,11 +52,11 @@ def find_listed_ages(store: StoreReader, headers: Sequence[Header], *, now: date
     return {header.name: header.modified for header in headers} | find_ages(store, [*memories.values()], now=now)
 
 
-def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
+def find_authors(store: StoreReader, names: Collection[str], *, signed: bool = True) -> dict[str, str]:
     """Return a dict from memory names to authors, if known.
 
-    For a team memory that is a person's name, for others the origin of the last change of its text, such as `person` or
-    `agent`. An approved change has the author of the approved item.
+    For a team memory that is a person's name, for others, or unless `signed` for one that was written here, the origin of
+    the last change of its text, such as `person` or `agent`. An approved change has the author of the approved item.
     """
     if not names or not isinstance(store, StoreBase):
         return {}
@@ -69,7 +69,8 @@ def find_authors(store: StoreReader, names: Collection[str]) -> dict[str, str]:
         origin = origins.get(step.id, step.origin)
         is_teammate = origin.who == SYNC and origin.why.startswith(_BY)
         authors[name] = origin.why.removeprefix(_BY) if is_teammate else origin.who
-    signers = store.read_signers(names) if store.scope is Scope.TEAM or any(map(is_team, names)) else {}
+    is_signed = signed and (store.scope is Scope.TEAM or any(map(is_team, names)))
+    signers = store.read_signers(names) if is_signed else {}
     is_approved = {name for name, step in steps.items() if step.id in origins}
     return authors | {name: signers[name].name for name in names if name in signers and name not in is_approved}
 

@@ -62,7 +62,8 @@ _VERSION = int(digest_of(f"6 {_COLUMNS} {' '.join(row.key for row in FIELDS)}".e
 class FileStore(StoreBase):
     """A store of Markdown files in a directory. `state` contains the lock, history and index, by default in `.memdir/`.
 
-    `on_open` is called when a process opens the history to write. If `shared`, other people read this store. If `team`,
+    `on_open` is called when a process opens the history to write. If `shared`, by default in a project's directory, other
+    people read this store. If `team`,
     its team memories are shown in conversations. `find_author` returns the author to record for changes to team
     memories. If `review`, an agent's changes to team memories need review.
     """
@@ -78,7 +79,7 @@ class FileStore(StoreBase):
         clock: Clock = utc_now,
         on_open: Callable[[], object] | None = None,
         find_secrets: Finder | None = None,
-        shared: bool = False,
+        shared: bool | None = None,
         team: bool = True,
         find_author: "Callable[[], Author] | None" = None,
         review: bool = True,
@@ -86,7 +87,8 @@ class FileStore(StoreBase):
         self.root = guard.resolve_root(root)
         self.state = state or self.root / guard.STATE
         self.scope = scope
-        self.rules = WriteRules(scope, skip_index, find_secrets, shared, review and scope is not Scope.AGENT)
+        is_shared = scope is Scope.PROJECT if shared is None else shared
+        self.rules = WriteRules(scope, skip_index, find_secrets, is_shared, review and scope is not Scope.AGENT)
         self.clock = clock
         self.team = team
         self._lock_seconds = lock_seconds

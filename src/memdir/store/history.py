@@ -83,7 +83,8 @@ MIGRATIONS = (
 SHOWN_MOMENTS = str(tuple(moment.value for moment in Moment if moment.is_shown))  # in SQL
 # Verbs that add no information, so that a memory keeps its age.
 SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
-_BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert", "promote", "demote", "approve"})
+_RETURNING_VERBS = frozenset({"undo", "restore", "revert", "promote", "demote"})  # the content may be in the history
+_BRINGING_VERBS = _RETURNING_VERBS | {"sync", "import", "approve"}
 _BRINGING_WHO = frozenset({"sync", "import", "dream"})
 _FILE_TIMES = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
 _LAST_CHANGE = "SELECT after FROM (SELECT act, path, after FROM changes JOIN acts ON act = id WHERE NOT pending)"
@@ -316,7 +317,8 @@ class History(Database):
     def note_sources(self, sources: Mapping[tuple[str, str], MemorySource]) -> None:
         with self.transaction(durable=False):
             rows = [(*key, int(source.since.timestamp() * 1e9), source.who) for key, source in sources.items()]
-            self._db.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)", rows)
+            known = "ON CONFLICT DO UPDATE SET who = excluded.who WHERE who = ''"
+            self._db.executemany(f"INSERT INTO seen VALUES (?, ?, ?, ?) {known}", rows)
 
     def note_outside(
         self, seen: Sequence[tuple[str, bytes | None, Signature | None]], at: datetime
@@ -422,14 +424,15 @@ class History(Database):
             values += [f"{name}.md" for name in names]
         with self.reading() as db:
             last = f"SELECT {columns} FROM changes JOIN acts ON act = id {where} GROUP BY path"
-            select = f"SELECT path, act, at, verb, coalesce({source}, who), why, session FROM ({last}) AS last"
-            rows = db.execute(select, values).fetchall()
-        steps = {path.removesuffix(".md"): row for path, *row in rows if not is_index_path(path)}
-        return {
-            name: Change(change, datetime.fromisoformat(time), verb, Origin(*origin))
-            for name, (change, time, verb, *origin) in steps.items()
-            if names is None or name in names
-        }
+            select = f"SELECT path, act, at, verb, coalesce({source}, who), {source}, why, session, after FROM ({last}) AS last"
+            steps = {}
+            for path, change, time, verb, who, known, why, session, digest in db.execute(select, values).fetchall():
+                name = path.removesuffix(".md")
+                if not is_index_path(path) and (names is None or name in names):
+                    if known is None and verb in _RETURNING_VERBS:
+                        who = _find_writer(db, path, digest) or who
+                    steps[name] = Change(change, datetime.fromisoformat(time), verb, Origin(who, why, session))
+        return steps
 
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
         """Return the known dates of each memory's content."""
@@ -669,6 +672,22 @@ def _find_change(
     row = db.execute("SELECT since_ns FROM seen WHERE path = ? AND digest = ?", (path, digest)).fetchone()
     moments = [moment for moment in (earliest, _make_time(row[0]) if row else None) if moment is not None]
     return min(moments, default=None), brought or has_dreamed or row is not None
+
+
+def _find_writer(db: sqlite3.Connection, path: str, digest: str | None) -> str:
+    """Return who wrote this content, which a change only brought back or moved, or "" if history does not know."""
+    writer, steps = "", _read_steps(db, path, None)
+    while (step := next(steps, None)) is not None:
+        change, _, verb, who, before, after = step
+        if after != digest or digest is None:
+            continue
+        if before is None and (source := _find_source(db, change, digest, path)):
+            path, steps = source, _read_steps(db, source, change)
+        elif verb in SAME_WORDS and before is not None:
+            digest = before
+        elif verb not in _RETURNING_VERBS:
+            writer = who
+    return writer
 
 
 def _read_steps(db: sqlite3.Connection, path: str, below: int | None) -> Iterator[tuple[int, str, str, str, str, str]]:

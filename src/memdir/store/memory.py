@@ -24,7 +24,7 @@ from memdir.store.plan import FileChange, Planner, WriteRules, is_index_path, li
 class MemoryStore(StoreBase):
     def __init__(self, *, scope: Scope = Scope.PRIVATE, skip_index: bool = False, clock: Clock = utc_now) -> None:
         self.scope = scope
-        self.rules = WriteRules(scope, skip_index)
+        self.rules = WriteRules(scope, skip_index, shared=scope is Scope.PROJECT)
         self.clock = clock
         self._files: dict[str, tuple[bytes, Signature]] = {}
         self._lock = threading.RLock()

@@ -174,15 +174,15 @@ def open_project(
     clock = utc_now if fixed is None else lambda: fixed
     root = places.root.path
 
-    def open_directory(location: MemoryDirectory, root: Path | None = None, *, shared: bool = False) -> FileStore:
+    def open_directory(location: MemoryDirectory, root: Path | None = None) -> FileStore:
         author = partial(_find_author, settings, environment, root) if location.scope is Scope.PRIVATE else None
         keyed = root if root is not None and location.is_keyed else None
         opening = (environment, settings, clock)
-        return _open_files(location.path, location.scope, *opening, root=keyed, shared=shared, find_author=author)
+        return _open_files(location.path, location.scope, *opening, root=keyed, find_author=author)
 
     if directory is not None:
-        place = MemoryDirectory(Scope.PRIVATE, directory.absolute(), "--dir")
-        private = open_directory(place, shared=paths.is_shared_dir(directory, environment))
+        scope = Scope.PROJECT if paths.is_shared_dir(directory, environment) else Scope.PRIVATE
+        private = open_directory(MemoryDirectory(scope, directory.absolute(), "--dir"))
         return Project(environment, settings, places, private, None, clock)
     private = open_directory(places.private, root)
     user = None if places.user is None else open_directory(places.user)
@@ -224,7 +224,8 @@ def _open_files(
     *,
     root: Path | None = None,
     on_open: Callable[[], object] | None = None,
-    shared: bool = False,
+    shared: bool | None = None,
+    agent: bool = False,
     find_author: "Callable[[], Author] | None" = None,
 ) -> FileStore:
     """Open a store. With `root`, the directory must belong to that project; the first write records it as the owner."""
@@ -242,9 +243,9 @@ def _open_files(
         on_open=on_open if root is None else partial(_record_identity, state, root),
         find_secrets=find,
         shared=shared,
-        team=scope is Scope.AGENT or settings.flag("team"),
+        team=agent or settings.flag("team"),
         find_author=find_author,
-        review=not settings.flag("team_agents"),
+        review=not (agent or settings.flag("team_agents")),
     )
 
 
@@ -351,9 +352,13 @@ def find_agent_directory(project: Project, name: str, scope: AgentScope | None =
 
 
 def open_agent_store(project: Project, place: AgentDirectory) -> FileStore:
-    """Open an agent's memory with the same checks as any other; the first write creates it."""
+    """Open an agent's memory with the same checks as any other; the first write creates it.
+
+    A directory inside the project may have come with it, so its memories are labelled as the project's.
+    """
     opening, is_shared = (project.environment, project.settings, project.clock), place.scope is AgentScope.PROJECT
-    return _open_files(place.path, Scope.AGENT, *opening, on_open=partial(keep_out, place), shared=is_shared)
+    scope = Scope.PROJECT if place.path.is_relative_to(project.places.root.path) else Scope.AGENT
+    return _open_files(place.path, scope, *opening, on_open=partial(keep_out, place), shared=is_shared, agent=True)
 
 
 def keep_out(place: AgentDirectory) -> bool:

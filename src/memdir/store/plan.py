@@ -282,10 +282,11 @@ def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, ru
     return [FileChange(f"{name}.md", None, data), *pointers]
 
 
-def plan_pin(view: StoreView, name: str, *, pinned: bool) -> list[FileChange]:
-    if pinned and is_team(name):
+def plan_pin(view: StoreView, name: str, rules: WriteRules, *, pinned: bool) -> list[FileChange]:
+    if pinned and (is_team(name) or rules.scope is Scope.PROJECT):
         hint = "`memdir demote` makes it a private memory, which can be pinned"
-        raise FormatError("team memories cannot be pinned", field="pinned", hint=hint)
+        whose = Scope.TEAM if is_team(name) else rules.scope
+        raise FormatError(f"{whose} memories cannot be pinned", field="pinned", hint=hint)
     current = _read_existing(view, name)
     text = decode(current)
     if frontmatter.parse_fields(text).pinned == pinned:
@@ -713,7 +714,7 @@ def _check_lines(text: str, before: str) -> None:
 
 def is_shared(path: str, rules: WriteRules) -> bool:
     """Return whether others will read this file, or the memory with this name."""
-    return rules.shared or rules.scope in (Scope.TEAM, Scope.PROJECT) or is_team(path)
+    return rules.shared or rules.scope is Scope.TEAM or is_team(path)
 
 
 def is_team(path: str) -> bool:

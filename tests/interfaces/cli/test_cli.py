@@ -74,7 +74,7 @@ def test_help_is_shown_for_short_and_long(cli: Cli) -> None:
 
 def test_another_directory_can_be_named(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    cli("--dir", str(tmp_path / "elsewhere" / "notes"), "pin", "nothing")
+    assert "notes does not exist yet" in cli("--dir", str(tmp_path / "elsewhere" / "notes"), "list").err
     saved = cli("--dir", str(tmp_path / "elsewhere" / "notes"), "save", "--type", "user", "--title", "Who I am",
                 "--description", "Writes Rust daily and is new to Python", "--body", "So.")  # fmt: skip
     assert saved.code == 0 and (tmp_path / "elsewhere" / "notes" / "who-i-am.md").is_file()

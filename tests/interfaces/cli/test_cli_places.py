@@ -226,8 +226,9 @@ def test_a_pause_with_a_duration_ends_by_itself(cli: Cli) -> None:
     cli("pause", "2", "hours", MEMDIR_NOW=now.isoformat())
     cli("pause")
     assert cli("status", "--json", MEMDIR_NOW=(now + timedelta(days=9)).isoformat()).json["paused"] is True
-    for wrong in ("soon", "2x", "h", "1h soon", "-2h"):
-        assert cli("pause", "--", wrong).code == 1, wrong
+    for wrong in ("soon", "2x", "h", "1h soon", "-2h", "0m"):
+        assert "invalid duration" in cli("pause", "--", wrong).refusal, wrong
+    assert "No such option" in cli("pause", "-5m").err
     assert "allowed: none, or a time" in cli("config", "set", "paused_until", "later").refusal
 
 

@@ -536,15 +536,18 @@ class CliContext:
     def environment(self) -> Environment:
         return read_environment(self.variables)
 
-    def open(self) -> Project:
-        """Return the project with its stores; creates nothing."""
+    def open(self, *, creates: bool = False) -> Project:
+        """Return the project with its stores; creates nothing. Unless the caller does, warns of a missing --dir."""
         if self.project is None:
             self.project = open_project(self.cwd, environ=self.variables, directory=self.directory)
+            if self.directory is not None and not (creates or self.directory.exists()):
+                self.out.warn(f"{self.directory} does not exist yet")
         return self.project
 
     def open_to_write(self) -> Project:
-        self.open().check_on()
-        return self.open()
+        project = self.open(creates=True)
+        project.check_on()
+        return project
 
     def origin(self, why: str = "") -> Origin:
         return Origin(why=why, session=self.open().environment.session)

@@ -40,7 +40,7 @@ from memdir.interfaces.imports import ImportAction, ImportFormat, ImportPlan, Im
 from memdir.project import hosts as agents
 from memdir.project.hosts import CLAUDE_CODE, CODEX, COPILOT, CURSOR, HOSTS, HookEvent, Host
 from memdir.project.paths import find_root
-from memdir.project.settings import read_settings, write_setting
+from memdir.project.settings import make_bare, read_settings, write_setting
 from memdir.records import Model, Origin, Scope
 from memdir.store.files import FileStore
 from memdir.store.state import note_learned, read_learned
@@ -357,14 +357,16 @@ def ui_verb(call: CliContext, is_open: bool, port: int) -> int:
     help="Let the model use project files without asking: look (read) or change.",
 )  # fmt: skip
 @click.option("--private", is_flag=True, help="Do not remember or recall in this conversation.")
-def chat_verb(call: CliContext, /, **options: Any) -> int:
+@click.option("--bare", "is_bare", is_flag=True, help="Turn memory off, as CLAUDE_CODE_SIMPLE=1 does.")
+def chat_verb(call: CliContext, /, is_bare: bool, **options: Any) -> int:
     """Chat in the terminal with an assistant that remembers what matters and recalls it when relevant.
 
     Without a model it answers only from memory, with the name and age of each memory. From a pipe, or with --script, it
     answers each line in plain text and exits; `/now 2026-03-02` sets the date. --json prints one event per line.
     `/help` lists the commands.
     """
-    options |= {"cwd": call.cwd, "variables": call.variables, "directory": call.directory, "color": call.color}
+    variables = make_bare(call.variables) if is_bare else call.variables
+    options |= {"cwd": call.cwd, "variables": variables, "directory": call.directory, "color": call.color}
     return call.enter("chat", **options)
 
 

@@ -246,7 +246,7 @@ def pause_verb(call: CliContext, duration: tuple[str, ...], as_json: bool) -> No
 def parse_duration(text: str) -> timedelta:
     """Parse a duration such as 2h or 1h30m; raises FormatError."""
     parts = _DURATION.findall(text)
-    if not parts or _DURATION.sub("", text).strip():
+    if not any(int(count) for count, _ in parts) or _DURATION.sub("", text).strip():
         excerpt = shorten(one_line(text), 40)
         raise FormatError(f"invalid duration {excerpt!r}", field="duration", hint="use 30m, 2h, 1h30m or 1d")
     return sum((timedelta(**{_UNITS[unit.lower()]: int(count)}) for count, unit in parts), timedelta())
