@@ -5,6 +5,7 @@
     python benchmarks/proof prepare WORK BLOCK TASKS --arms … [--replay N] [--reports FOLDER] [--memories FOLDER] [--only …]
     python benchmarks/proof play WORK --model SPEC [--limit N]      play what is in the queue with a model
     python benchmarks/proof agent STATE …                           the ./agent command of an episode
+    python benchmarks/proof answer WORK --answers FOLDER --port N    serve a reader's answers to an arm whose model selects
     python benchmarks/proof grade WORK
     python benchmarks/proof figures WORK [--parts FILE] [--json FILE] [--picture FILE]
 
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
 
         return run_agent(Path(arguments[1]), arguments[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=("run", "learn", "prepare", "play", "grade", "figures"))
+    parser.add_argument("verb", choices=("run", "learn", "prepare", "play", "answer", "grade", "figures"))
     parser.add_argument("work", type=Path)
     parser.add_argument("names", nargs="*", help="block and tasks")
     parser.add_argument("--arms", default="nothing,bm25,memdir,decision", type=lambda text: text.split(","))
@@ -38,6 +39,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", default=[], type=lambda text: text.split(","))
     parser.add_argument("--model", default="")
     parser.add_argument("--answers", type=Path, help="a folder of a reader's answers, instead of a model")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument(
+        "--selector", default="", help="address of a server that answers for the arm whose model selects"
+    )
     parser.add_argument("--limit", type=int, default=10_000)
     parser.add_argument("--parts", type=Path, help="for each task the expressions that its decision must match")
     parser.add_argument("--json", type=Path)
@@ -49,7 +54,7 @@ def main(arguments: list[str]) -> int:
         "--hide", default=[], type=lambda text: text.split(","), help="folders that commands cannot see"
     )
     options = parser.parse_args(arguments)
-    from proof.learning import find_memories, learn, serve_answers
+    from proof.learning import RecordedAnswers, find_memories, learn, make_login, serve_answers
     from proof.prepare import Block, Work, prepare
 
     options.work.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -59,8 +64,7 @@ def main(arguments: list[str]) -> int:
     if options.verb in ("run", "learn"):
         if options.answers is not None:
             with serve_answers(options.answers) as server:
-                login = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": "sk-test-1234567890"}
-                learn(options.work, tasks, options.decoys, memdir, {**login, "MEMDIR_MODEL": "anthropic:any"})
+                learn(options.work, tasks, options.decoys, memdir, make_login(server.address))
         else:
             keys = {name: value for name, value in os.environ.items() if name.endswith(("_KEY", "_BASE_URL", "_HOST"))}
             learn(options.work, tasks, options.decoys, memdir, {**keys, "MEMDIR_MODEL": options.model})
@@ -74,6 +78,7 @@ def main(arguments: list[str]) -> int:
             options.memories or find_memories(options.work),
             options.decoys,
             options.only,
+            make_login(options.selector) if options.selector else {"MEMDIR_MODEL": options.model or "none"},
         )
         for folder in prepare(work, block):
             print(folder)
@@ -81,6 +86,8 @@ def main(arguments: list[str]) -> int:
         from proof.play import play
 
         play(work, options.model, options.limit)
+    if options.verb == "answer":
+        RecordedAnswers(options.answers, waits=False, port=options.port).serve_forever()
     if options.verb in ("run", "grade"):
         from proof.grading import grade
 

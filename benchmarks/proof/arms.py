@@ -15,10 +15,12 @@ _K1, _B = 1.5, 0.75
 
 @dataclass(frozen=True)
 class Arm:
-    """`text` names what is added to the report, `hooks` the events that memdir hears."""
+    """`text` names what is added to the report, `hooks` the events that memdir hears. The host loads MEMORY.md at the start
+    if the arm has an `index`."""
 
     text: str = ""
     hooks: frozenset[str] = frozenset()
+    index: bool = False
     selects: bool = False
 
 
@@ -26,10 +28,10 @@ ARMS = {
     "nothing": Arm(),
     "files": Arm("files"),
     "bm25": Arm("bm25"),
-    "memdir": Arm(hooks=HOOKS),
-    "memdir-select": Arm(hooks=HOOKS, selects=True),
+    "memdir": Arm(hooks=HOOKS, index=True),
+    "memdir-select": Arm(hooks=HOOKS, index=True, selects=True),
     "decision": Arm("decision"),
-    # Rules that matter at an action: the same memories, heard at the prompt alone, or at actions, too.
+    # Rules that matter at an action: heard at the prompt alone, or at actions, too; no index, so that the moment decides.
     "rule-prompt": Arm(hooks=frozenset(("session-start", "user-prompt"))),
     "rule-action": Arm(hooks=HOOKS),
 }

@@ -65,11 +65,12 @@ class Episode:
             "permission_mode": "default",
             **values,
         }
+        keys = {name: value for name, value in os.environ.items() if self.arm.selects and name.endswith("_API_KEY")}
         began = time.perf_counter()
         done = subprocess.run(
             [*self.facts["memdir"], "hook", event],
             cwd=self.repo,
-            env={**self.environment, **self.facts["environment"]},
+            env={**self.environment, **keys, **self.facts["environment"]},
             input=json.dumps(body),
             capture_output=True,
             text=True,
@@ -97,7 +98,7 @@ class Episode:
 
     def start(self) -> str:
         self.hear("session-start", source="startup")
-        index = next(iter(self.home.rglob("MEMORY.md")), None) if self.arm.hooks else None
+        index = next(iter(self.home.rglob("MEMORY.md")), None) if self.arm.index else None
         if index is not None:
             self.add(_INDEX.format(path=index, text=index.read_text(encoding="utf-8")))
             self.heard.append(
@@ -192,12 +193,18 @@ class Episode:
 
     def find_diff(self) -> str:
         """Return how the source differs from the beginning, without the tests."""
+        # An index of its own: the agent's stays as it is, and what it committed is in the difference, too.
+        env = {**os.environ, "GIT_INDEX_FILE": str(self.state / "index")}
         git = ["git", "-C", str(self.repo)]
-        subprocess.run([*git, "add", "-A", "-N", "."], check=True, capture_output=True)
+        for command in (["read-tree", self.facts["base"]], ["add", "-A", "."]):
+            subprocess.run([*git, *command], env=env, check=True, capture_output=True)
         done = subprocess.run(
-            [*git, "diff", "--binary", "HEAD", "--", ".", ":!tests"], check=True, capture_output=True, text=True
+            [*git, "diff", "--cached", "--binary", self.facts["base"], "--", ".", ":!tests"],
+            env=env,
+            check=True,
+            capture_output=True,
         )
-        return done.stdout
+        return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def can_hide() -> bool:
@@ -231,7 +238,7 @@ def run_agent(state: Path, arguments: list[str]) -> int:
     except (OSError, ValueError) as error:
         code, text = 1, str(error)
     difference = episode.find_diff()
-    (state / "source.diff").write_text(difference, encoding="utf-8")
+    (state / "source.diff").write_text(difference, encoding="utf-8", errors="surrogateescape")
     row = {
         "at": round(began, 3),
         "seconds": round(time.time() - began, 3),
@@ -241,7 +248,7 @@ def run_agent(state: Path, arguments: list[str]) -> int:
         "code": code,
         "output": text,
         "hooks": episode.heard,
-        "source": hashlib.sha256(difference.encode()).hexdigest()[:12] if difference else "",
+        "source": hashlib.sha256(difference.encode("utf-8", "surrogateescape")).hexdigest()[:12] if difference else "",
     }
     with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row, ensure_ascii=False) + "\n")

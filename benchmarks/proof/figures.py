@@ -63,7 +63,7 @@ def read_row(state: Path, parts: Mapping[str, Sequence[str]]) -> Row:
         facts["replay"],
         facts["episode"],
         grade["solved"],
-        {kind: grade.get(kind, True) for kind in ("visible", "keep", "hidden")},
+        {kind: passed for kind, passed in grade.items() if isinstance(passed, bool) and kind != "solved"},
         sum(hook["bytes"] for hook in heard if hook["event"] in _BESIDE),
         sum(hook["bytes"] for hook in heard if hook["event"] in ("user-prompt", "added")),
         sum(hook["bytes"] for hook in action),

@@ -30,6 +30,7 @@ from recorded_reader import load_answers, make_key
 START = datetime(2026, 5, 4, 9, tzinfo=UTC)
 REPO = "boltons"
 _MARK = "\n==========\n"
+_ASKED = " The message:\n\n"
 _PATIENCE = 900.0
 
 
@@ -104,6 +105,12 @@ def learn(work: Path, tasks: Path, decoys: Path | None, memdir: Sequence[str], e
     print(done.stderr[-2000:], f"{time.monotonic() - began:.0f} s, exit code {done.returncode}")
 
 
+def make_login(address: str) -> dict[str, str]:
+    """Return the environment in which memdir asks a server of recorded answers."""
+    key = {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "sk-test-1234567890"}
+    return {**key, "MEMDIR_MODEL": "anthropic:any"}
+
+
 def copy_memory(learned: Path, home: Path, repo: Path, memdir: Sequence[str], env: Mapping[str, str]) -> Path:
     """Copy the memories learned to where memdir has those of `repo`; what memdir keeps beside them is built again."""
     where = subprocess.run(
@@ -141,8 +148,12 @@ class RecordedAnswers(ThreadingHTTPServer):
         else:
             key = hashlib.sha256("\n".join((request.system, *texts)).encode()).hexdigest()[:16]
             answer = None
-            if _MARK in texts[0]:
+            if _ASKED in texts[0]:  # a selection: by what the person wrote
+                key = hashlib.sha256(texts[0].rpartition(_ASKED)[2].strip().encode()).hexdigest()[:16]
+            elif _MARK in texts[0]:
                 known, statements = load_opinions(), list_statements(request)
+                # Without the time of day that the request tells.
+                key = hashlib.sha256("\n".join(name for _, _, name in statements).encode()).hexdigest()[:16]
                 if all(statement in known for _, _, statement in statements):
                     answer = json.dumps({"follow": [number for number, _, name in statements if known[name]]})
         path = self.folder / f"{key}.answer"

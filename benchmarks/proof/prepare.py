@@ -1,7 +1,8 @@
 """Prepare episodes: a folder for the agent under a random name, and its state elsewhere.
 
 A task folder has `repo/` (with the failing test), `report.md`, `task.json` (`visible`, `keep`, `hidden`: test files), `hidden/`
-(files to copy over the repository for grading), `decision.md` and `conversations/*.json` (lists of role and text).
+(files to copy over the repository for grading), `decision.md` and `conversations/*.json` (lists of role and text). Instead of
+tests it may have `check.py` (`grading.py`); `setup.sh` runs in the repository; `memories/` are those of this task alone.
 """
 
 import json
@@ -13,8 +14,8 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from proof.arms import ARMS, dump_talk, render_added
@@ -36,6 +37,7 @@ class Block:
     memories: Path | None = None
     decoys: Path | None = None
     only: Sequence[str] = ()
+    selector: Mapping[str, str] = field(default_factory=dict)  # the environment of arms whose model selects
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,12 @@ def _prepare_episode(work: Work, block: Block, task: Path, arm: str, number: int
     shutil.copytree(task / "repo", repo, ignore=_LEFT_OUT)
     home.mkdir()
     state.mkdir(parents=True, mode=0o700)
-    git = ["git", "-C", str(repo), "-c", "user.name=dev", "-c", "user.email=dev@example.com"]
-    for command in (["init", "-q", "."], ["add", "-A"], ["commit", "-q", "-m", "As it is"]):
+    git = ["git", "-C", str(repo)]
+    who = ["config", "user.name", "dev"], ["config", "user.email", "dev@example.com"]
+    for command in (["init", "-q", "-b", "main", "."], *who, ["add", "-A"], ["commit", "-q", "-m", "As it is"]):
         subprocess.run([*git, *command], check=True, capture_output=True)
+    if (task / "setup.sh").exists():
+        subprocess.run(["sh", str(task / "setup.sh")], cwd=repo, check=True, capture_output=True)
     (repo / ".git" / "info" / "exclude").write_text("__pycache__/\n*.pyc\n.pytest_cache/\n", encoding="utf-8")
     source = task / "report.md" if block.reports is None else block.reports / f"{task.name}.md"
     report = source.read_text(encoding="utf-8")
@@ -93,13 +98,16 @@ def _prepare_episode(work: Work, block: Block, task: Path, arm: str, number: int
         for name, talk in talks:
             (folder / "conversations" / f"{name}.json").write_text(dump_talk(talk), encoding="utf-8")
     environment = {"MEMDIR_MODEL": "none", "MEMDIR_HOOK_PATIENCE": "20"}
-    if ARMS[arm].hooks and block.memories is not None:
+    memories = task / "memories" if (task / "memories").is_dir() else block.memories
+    if ARMS[arm].hooks and memories is not None:
         env = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment}
-        copy_memory(block.memories, home, repo, work.memdir, env)
+        copy_memory(memories, home, repo, work.memdir, env)
         # A person's index is up to date before the session starts.
         subprocess.run([*work.memdir, "recall", "the weather"], cwd=repo, env=env, check=False, capture_output=True)
+    base = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     facts = {
         "episode": number,
+        "base": base,
         "block": block.name,
         "task": task.name,
         "arm": arm,
@@ -109,7 +117,7 @@ def _prepare_episode(work: Work, block: Block, task: Path, arm: str, number: int
         "memdir": list(work.memdir),
         "python": work.python,
         "hidden": list(work.hidden),
-        "environment": environment,
+        "environment": environment | (dict(block.selector) if ARMS[arm].selects else {}),
         "source": str(task),
     }
     (state / "episode.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")

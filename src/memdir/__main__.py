@@ -49,7 +49,7 @@ def main() -> int:
         return lambda **options: getattr(import_module(f"memdir.interfaces.{module}"), function)(**fixed, **options)
 
     interfaces = {"mcp": start("mcp", "serve"), "ui": start("web.app", "serve")}
-    interfaces |= {"chat": start("chat", "chat", run_verb=run), "demo": start("chat", "demo", run_verb=run)}
+    interfaces |= {"chat": start("chat", "chat", run_verb=run), "demo": start("chat_commands", "demo", run_verb=run)}
     code = run(sys.argv[1:], interfaces=interfaces)
     gc.freeze()
     return code

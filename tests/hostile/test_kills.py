@@ -113,3 +113,20 @@ def test_killed_around_every_mutating_call(places: Callable[[], Path], verb: str
     every = 1 if IS_FULL or verb in ("save", "edit") else 3
     done = sweep(places, changes[verb], every=every)
     assert done.points > (20 if every == 1 else 8) and done.acked >= 1
+
+
+def test_a_sweep_finds_the_torn_file_of_a_writer_in_place(tmp_path: Path) -> None:
+    """The instrument itself: without a temporary file and a rename some kill leaves neither the old nor the new text."""
+
+    def setup() -> Path:
+        (tmp_path / "note").write_bytes(b"old")
+        return tmp_path
+
+    def write_in_place(place: Path, ack: Ack) -> None:
+        (place / "note").write_bytes(b"new")
+
+    def check(progress: Progress[Path]) -> None:
+        assert (progress.place / "note").read_bytes() in {b"old", b"new"}
+
+    with pytest.raises(AssertionError):
+        syscalls.kill_sweep(write_in_place, setup=setup, check=check)

@@ -56,3 +56,16 @@ def test_what_was_answered_survives_a_power_cut(disk: powercut.Disk) -> None:
             wanted[name] = body
         found.pop("start")
         assert found == wanted, f"after cut {number}"
+
+
+def test_a_rename_without_a_sync_is_lost(disk: powercut.Disk) -> None:
+    """The instrument itself: what was not synced is gone."""
+
+    def replace_note(place: Path) -> None:
+        (place / "note.tmp").write_bytes(b"new")
+        (place / "note.tmp").rename(place / "note")
+
+    def put_old(place: Path) -> None:
+        (place / "note").write_bytes(b"old")
+
+    assert powercut.cut_power(disk, put_old, replace_note, lambda place: (place / "note").read_bytes()) == b"old"

@@ -8,7 +8,8 @@ from typing import Any
 
 from clihelp import Cli, Result
 from loads import ROOT
-from memdir.interfaces.chat import chat, demo
+from memdir.interfaces.chat import chat
+from memdir.interfaces.chat_commands import demo
 from memdir.interfaces.cli import run
 
 THREE_DAYS = (ROOT / "docs" / "img" / "three-days.txt").read_text(encoding="utf-8")

@@ -77,14 +77,6 @@ def chat(*, cwd: Path, variables: Mapping[str, str] | None, run_verb: RunVerb, s
         return 0
 
 
-def demo(*, color: str, run_verb: RunVerb) -> int:
-    """Play three days of a project in a temporary folder and return the exit code."""
-    from memdir.interfaces.chat_commands import play
-
-    gc.enable()
-    return play(color=color, run_verb=run_verb)
-
-
 class ChatClock:
     """A clock that shows the real time until a day is set, and then continues from that day."""
 
@@ -270,45 +262,39 @@ class Chat:
 
     def run(self) -> int:
         if not self._is_played:
-            self._converse()
+            terminal = Terminal(self.screen)
+            permissions = Permissions(lambda question: _ask(terminal, question), self._options.allowed)
+            self._talk(permissions, _read_lines(terminal, self.screen))
+            return 0
+        lines = _read_script(self._options.script)
+        if (first := next(lines, None)) is None:
+            self.screen.show("output", _ORIENTATION)
         else:
-            lines = _read_script(self._options.script)
-            if (first := next(lines, None)) is None:
-                self.screen.show("output", _ORIENTATION)
-            else:
-                self._play(self._open(Permissions(allowed=self._options.allowed)), chain([first], lines))
+            self._talk(Permissions(allowed=self._options.allowed), chain([first], lines))
         return 0
 
-    def _play(self, talk: ChatTalk, lines: Iterable[str]) -> None:
-        self._welcome(talk)
-        try:
-            for line in lines:
-                talk.screen.show("heard", line)
-                if not handle(talk, line):
-                    break
-        finally:
-            self._end_chat(talk)
-
-    def _converse(self) -> None:
-        terminal = Terminal(self.screen)
-        talk = self._open(Permissions(lambda question: _ask(terminal, question), self._options.allowed))
+    def _talk(self, permissions: Permissions, lines: Iterable[str]) -> None:
+        talk = ChatTalk(
+            self._options, self.screen, permissions, cwd=self._cwd, variables=self._variables, run_verb=self._run_verb
+        )
         self._welcome(talk)
         leaving = threading.Event()
         warm = threading.Thread(target=_warm_up, args=(talk, leaving), name="memdir-warm", daemon=True)
-        warm.start()
+        if not self._is_played:
+            warm.start()
         try:
-            for line in _read_lines(terminal, self.screen):
+            for line in lines:
+                if self._is_played:
+                    self.screen.show("heard", line)
                 if not handle(talk, line):
                     break
         finally:
             leaving.set()
-            warm.join()
-            self._end_chat(talk)
-
-    def _open(self, permissions: Permissions) -> ChatTalk:
-        return ChatTalk(
-            self._options, self.screen, permissions, cwd=self._cwd, variables=self._variables, run_verb=self._run_verb
-        )
+            if not self._is_played:
+                warm.join()
+            if not talk.close():
+                self.screen.show("warning", "not everything was learned in time; the next turn here continues")
+            self.screen.show("end", "", session=talk.id)
 
     def _welcome(self, talk: ChatTalk) -> None:
         root, switch = talk.project.places.root.path, talk.project.places.switch
@@ -319,11 +305,6 @@ class Chat:
             lines.append(_NO_MODEL)
         model = talk.spec if talk.has_model else None
         self.screen.show("start", "\n".join(lines), session=talk.id, model=model, project=str(root))
-
-    def _end_chat(self, talk: ChatTalk) -> None:
-        if not talk.close():
-            self.screen.show("warning", "not everything was learned in time; the next turn here continues")
-        self.screen.show("end", "", session=talk.id)
 
 
 def handle(talk: ChatTalk, line: str) -> bool:
@@ -372,7 +353,7 @@ def _read_lines(terminal: Terminal, screen: Screen) -> Iterator[str]:
     while True:
         try:
             line = terminal.read()
-        except chat_terminal.Interrupted:
+        except KeyboardInterrupt:
             interrupts += 1
             sys.stdout.write("\n")
             if interrupts > 1:

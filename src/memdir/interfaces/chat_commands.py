@@ -10,6 +10,7 @@ If memories contradict each other, the answer says so and quotes the newest firs
 """
 
 import difflib
+import gc
 import os
 import re
 import shlex
@@ -477,8 +478,9 @@ I'm a data scientist, new to Rust.
 """
 
 
-def play(*, color: str, run_verb: RunVerb) -> int:
+def demo(*, color: str, run_verb: RunVerb) -> int:
     """Play the demo in a temporary folder, without a model, and return 0."""
+    gc.enable()
     with tempfile.TemporaryDirectory(prefix="memdir-demo-") as folder:
         play_in(Path(folder).resolve(), color=color, run_verb=run_verb)
     return 0

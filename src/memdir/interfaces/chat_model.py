@@ -149,8 +149,10 @@ class _Turn:
             purpose=_PURPOSE,
         )
         self._streamed.clear()
-        with talk.screen.streaming():
+        try:
             reply = self._model(self._request)
+        finally:
+            talk.screen.end_line()
         self._streamed.clear()
         self._reply = reply
         talk.add_cost(reply.usage, _PURPOSE)
@@ -185,7 +187,8 @@ class _Turn:
         self._talk.screen.show("tool", f"[{text}]", name=call.name, input=dict(call.input))
         result = self._tools(call)
         self._talk.add(Message("tool", result.text, answers=call.id, failed=result.refused))
-        return None if result.refused else self._tools.find_path(call)
+        path = pick(values, PATH_KEYS)
+        return None if result.refused or not path else self._talk.project.places.root.path / path
 
     def _show_saved(self, staged: Sequence[StagedMemory]) -> None:
         written = tuple(change.name for change in staged if change.text is not None)
@@ -231,11 +234,6 @@ class FileTools:
         except MemdirError as error:
             return ToolResult(f"Refused: {error}. {error.hint}".rstrip(), refused=True)
         return tools(call)  # refuses, with a reason
-
-    def find_path(self, call: ToolCall) -> Path | None:
-        """Return the path that a call refers to, for the record of files read."""
-        path = pick(translate_names(call)[1], PATH_KEYS)
-        return self._root / path if path else None
 
     def _change_file(self, path: str, command: str, values: Mapping[str, object]) -> ToolResult:
         if looks_secret(path):

@@ -47,7 +47,7 @@ class Screen:
         if threading.get_ident() != self._main:
             self._queue.put((kind, text, facts))
             return
-        self._end_line()
+        self.end_line()
         _write(self._render(kind, text, facts))
 
     def stream(self, text: str) -> None:
@@ -55,19 +55,11 @@ class Screen:
         _write(self._render("text", text, {}) if self.as_json else printable(text))
 
     def flush(self) -> None:
-        self._end_line()
+        self.end_line()
         while not self._queue.empty():
             _write(self._render(*self._queue.get()))
 
-    @contextlib.contextmanager
-    def streaming(self) -> Iterator[None]:
-        """Stream an answer within this context, and end its last line on exit."""
-        try:
-            yield
-        finally:
-            self._end_line()
-
-    def _end_line(self) -> None:
+    def end_line(self) -> None:
         if self._is_streaming:
             self._is_streaming = False
             _write("\n")
@@ -94,10 +86,6 @@ def has_color(option: str, variables: Mapping[str, str] | None = None) -> bool:
     """Return whether --color and the environment allow colours on standard output."""
     is_fit = option == "auto" and is_terminal(sys.stdout) and not read_environment(variables).no_color
     return option == "always" or is_fit
-
-
-class Interrupted(Exception):
-    """The user pressed Ctrl-C at the prompt."""
 
 
 def play_lines(lines: Iterable[str]) -> Iterator[str]:
@@ -138,11 +126,8 @@ class Terminal:
             self._knows_pastes = "libedit" not in (readline.__doc__ or "")
 
     def read(self) -> str:
-        """Return the next message. Raises Interrupted or EOFError."""
-        try:
-            return _join_lines(self._input(PROMPT), lambda: self._input(MORE))
-        except KeyboardInterrupt:
-            raise Interrupted from None
+        """Return the next message. Raises KeyboardInterrupt or EOFError."""
+        return _join_lines(self._input(PROMPT), lambda: self._input(MORE))
 
     def ask(self, question: str) -> str:
         """Ask a question and return the answer, or "" at the end of input. Raises KeyboardInterrupt."""

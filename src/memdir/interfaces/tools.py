@@ -41,7 +41,7 @@ _SAVED_FIELDS = tuple(row for row in FIELDS if row.ask is not None)
 _WRITTEN_FIELDS = frozenset(("title", "description", *LISTED_FIELDS))
 Schema = Mapping[str, object]
 Row = dict[str, object]
-Arguments = Mapping[str, object]
+Arguments = Mapping[str, Any]
 
 LISTED = 50  # default number of listed memories: about 2,000 tokens
 LISTED_MOST = 200
@@ -286,12 +286,11 @@ class _ToolContext:
 
 
 def _search(context: _ToolContext, arguments: Arguments) -> Row:
-    query, limit = str(arguments["query"]), _read_number(arguments, "limit", SELECTED)
     record = context.read_record()
     skip = RecallSkip.PRIVATE if record.private else RecallSkip.IGNORE_CONVERSATION if record.ignoring else None
     if skip is not None:
         return {"memories": [], "by": "", "skipped": skip.words}
-    recalled = recall_in_project(context.project, query, limit=limit)
+    recalled = recall_in_project(context.project, arguments["query"], limit=arguments.get("limit", SELECTED))
     context.note_read([excerpt.path for excerpt in recalled.memories if not excerpt.truncated])
     rows = []
     for excerpt in recalled.memories:
@@ -323,10 +322,9 @@ def _read(context: _ToolContext, arguments: Arguments) -> Row:
 
 
 def _list(context: _ToolContext, arguments: Arguments) -> Row:
-    kind, scope = (str(arguments[key]) if key in arguments else None for key in ("type", "scope"))
-    start = _read_number(arguments, "offset", 0)
+    kind, scope, start = arguments.get("type"), arguments.get("scope"), arguments.get("offset", 0)
     listed = list_memories(context.project.stores, kind=kind, scope=scope, visible=True)
-    page = listed[start : start + _read_number(arguments, "limit", LISTED)]
+    page = listed[start : start + arguments.get("limit", LISTED)]
     rows = make_rows(page, (*_COMMON_FIELDS, *LISTED_FIELDS), now=context.now)
     return {"memories": [show_fields(row) for row in rows], "total": len(listed)}
 
@@ -340,11 +338,6 @@ def _describe(header: Header, since: datetime, now: datetime) -> Row:
     kind = header.kind.value if header.kind else None
     values = (header.name, header.scope.value, kind, show_line(header.description), render_age(since, now))
     return dict(zip(_COMMON_FIELDS, values, strict=True))
-
-
-def _read_number(arguments: Arguments, key: str, default: int) -> int:
-    value = arguments.get(key, default)
-    return value if isinstance(value, int) else default
 
 
 def make_draft(arguments: Arguments) -> Draft:
@@ -384,8 +377,8 @@ def _save(context: _ToolContext, arguments: Arguments) -> Row:
 def _update(context: _ToolContext, arguments: Arguments) -> Row:
     fields = make_changes(arguments)
     store, header = find_visible(context.project, str(arguments["name"]))
-    expect = str(arguments["expect"]) if "expect" in arguments else None
-    return _make_written(context, update(store, header.name, fields, context.write, expect=expect))
+    done = update(store, header.name, fields, context.write, expect=arguments.get("expect"))
+    return _make_written(context, done)
 
 
 def _forget(context: _ToolContext, arguments: Arguments) -> Row:

@@ -16,7 +16,7 @@ import tempfile
 import time
 import tomllib
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -99,6 +99,7 @@ class HostModel:
             hint = "check can_use_tools(model) first"
             raise ModelError(f"{self._label} cannot use tools or continue a host's request", hint=hint)
         with tempfile.TemporaryDirectory(prefix="memdir-", ignore_cleanup_errors=True) as folder:
+            (Path(folder) / "empty").mkdir()
             launch = self._program.start(request, self._name, Path(folder), self._environment)
             try:
                 process = self._run(request, launch, folder)
@@ -187,12 +188,6 @@ def _write_system(request: Request, folder: Path, more: str = "") -> Path:
     return path
 
 
-def _make_empty(folder: Path) -> Path:
-    path = folder / "empty"
-    path.mkdir()
-    return path
-
-
 # --- Claude Code ----------------------------------------------------------------------------------------------------
 
 # The login may be in the user's settings; hooks in them are disabled.
@@ -217,7 +212,7 @@ def _start_claude(request: Request, name: str, folder: Path, environment: Enviro
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max(MIN_TOKENS, request.max_tokens)),
         "CLAUDE_CODE_MAX_RETRIES": "0",  # memdir does its own retries
     }
-    return _Launch(arguments, _make_empty(folder), variables)
+    return _Launch(arguments, folder / "empty", variables)
 
 
 def _read_claude(out: str, err: str) -> _Outcome | None:
@@ -268,7 +263,7 @@ def _start_codex(request: Request, name: str, folder: Path, environment: Environ
         path = folder / "schema.json"
         path.write_text(json.dumps(schema), encoding="utf-8")
         arguments.append(f"--output-schema={path}")
-    return _Launch([*arguments, "-"], _make_empty(folder))
+    return _Launch([*arguments, "-"], folder / "empty")
 
 
 def _list_codex_servers(environment: Environment) -> list[str]:
@@ -281,7 +276,7 @@ def _list_codex_servers(environment: Environment) -> list[str]:
 
 def _read_codex(out: str, err: str) -> _Outcome | None:
     outcome = None
-    for event in _parse_lines(out):
+    for event in (as_table(parse_json(line)) for line in out.splitlines()):
         item, error = as_table(event.get("item")), as_table(event.get("error"))
         if item.get("type") == "agent_message":
             outcome = _Outcome(as_text(item.get("text")))
@@ -294,10 +289,6 @@ def _read_codex(out: str, err: str) -> _Outcome | None:
             status = _STATUS.search(words)
             return _Outcome(error=words.partition(", url:")[0], status=int(status[1]) if status else 0)
     return outcome
-
-
-def _parse_lines(out: str) -> Iterator[Mapping[str, object]]:
-    return (as_table(parse_json(line)) for line in out.splitlines())
 
 
 # --- Gemini CLI -----------------------------------------------------------------------------------------------------

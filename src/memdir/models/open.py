@@ -81,7 +81,7 @@ def open_model(
         model=spec.strip(),
         caps=TokenCaps(int(settings.number("budget.run_tokens")), int(settings.number("budget.day_tokens"))),
         clock=clock or (lambda: fixed or datetime.now(UTC)),
-        run=run or _make_run(),
+        run=run or os.urandom(8).hex(),
         project=project,
     )
     return OpenModel(spec, model, meter, tries)
@@ -104,7 +104,9 @@ def load_sdk(spec: str) -> None:
 
 def new_run(model: Model) -> Model:
     """Return a copy of the model that counts as a new run in the budget. Other functions are returned unchanged."""
-    return replace(model, meter=replace(model.meter, run=_make_run())) if isinstance(model, OpenModel) else model
+    return (
+        replace(model, meter=replace(model.meter, run=os.urandom(8).hex())) if isinstance(model, OpenModel) else model
+    )
 
 
 def render_parent(model: Model, request: Request, reply: Reply) -> Mapping[str, object] | None:
@@ -219,7 +221,3 @@ def _check_url(url: str) -> str:
 
 def _show(text: str) -> str:
     return repr(shorten(one_line(text), 80))
-
-
-def _make_run() -> str:
-    return os.urandom(8).hex()

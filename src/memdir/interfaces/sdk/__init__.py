@@ -12,7 +12,6 @@ from memdir.format.frontmatter import check_description
 from memdir.frozen import replace
 from memdir.interfaces.tools import TOOLS, ToolSpec, call_tool, render_refusal
 from memdir.models.agent import ToolResult
-from memdir.models.prompts import render_prompt
 from memdir.records import Origin
 from memdir.store.contract import Folder, StoreBase
 from memdir.store.files import FileStore
@@ -56,10 +55,6 @@ class SdkTools:
         except OSError as error:
             return ToolResult(render_refusal(disk_error(error, error.filename or "")), refused=True)
         return ToolResult(json.dumps(row, ensure_ascii=False))
-
-
-def read_guidance() -> str:
-    return render_prompt("mcp/instructions")
 
 
 def describe_text(leaf: str, text: str) -> str:

@@ -63,7 +63,7 @@ class MemorySession:
                 new_items.append(added)
                 self._added.append((item, added))
         await self.inner.add_items(new_items)
-        if items and _is_answer(items[-1]):
+        if items and isinstance(items[-1], dict) and items[-1].get("role") == "assistant":
             self._first, self._added = None, []
             history = await self.inner.get_items()
             await asyncio.to_thread(self.memory.turn_ended, list(read_items(history)))
@@ -149,7 +149,3 @@ def _make_item(text: str) -> Item:
 def _is_added(item: Item) -> bool:
     content = item.get("content") if isinstance(item, dict) and item.get("role") == "user" else None
     return isinstance(content, str) and content.startswith(_BLOCK)
-
-
-def _is_answer(item: Item) -> bool:
-    return isinstance(item, dict) and item.get("role") == "assistant"

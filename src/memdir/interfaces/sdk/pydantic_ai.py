@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from memdir.conversation.lines import parse_input
-from memdir.interfaces.sdk import SdkTools, make_missing, read_guidance
+from memdir.interfaces.sdk import SdkTools, make_missing
+from memdir.models.prompts import render_prompt
 from memdir.records import Message, ToolCall
 from memdir.session import Session
 from memdir.store.contract import StoreBase
@@ -54,7 +55,7 @@ class MemoryCapability(AbstractCapability[Any]):
         return None
 
     def get_instructions(self) -> Any:
-        return None if self._where is None else read_guidance()
+        return None if self._where is None else render_prompt("mcp/instructions")
 
     def get_toolset(self) -> Any:
         return None if self._where is None else memory_toolset(self._where, session=self.memory.id)
