@@ -43,6 +43,7 @@ from memdir.store.secrets import read_own_rules, render_advice
 from memdir.store.sessions import read_ended, read_queue
 from memdir.store.state import (
     ENDED_FOLDER,
+    LATE,
     NO_PERMISSION,
     OWN_FOLDER,
     OWN_SETUP,
@@ -77,7 +78,6 @@ SLACK = timedelta(minutes=10)  # Allows for installing during a session, and for
 SILENT = timedelta(days=7)  # A remote that is unreachable for longer is a problem.
 _SHOWN = 5  # The limit for names or files in a list.
 _CHARS = 200
-_LATE = "it took longer than"  # Part of the message of a hook that missed its deadline.
 _ORIGIN = Origin(who="doctor", why="derived state repaired")
 
 
@@ -241,7 +241,7 @@ def _check_problems(state: Path, now: datetime) -> Findings:
         times = f", {problem.times} times" if problem.times > 1 else ""
         message = f"{problem.host}: {problem.text} ({_show_time(problem.at)}{times})"
         fix = "fix the cause; `memdir doctor --fix` marks it as seen"
-        if _LATE in problem.text:
+        if LATE in problem.text:
             fix = "`memdir config set hook_patience 3` gives hooks more time; `memdir extract` learns from turns that already ended"
         yield DoctorFinding("hook_problem", PROBLEMS, message, fix, fixable=True)
 
