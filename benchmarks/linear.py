@@ -25,7 +25,7 @@ def find_small_words(texts: Iterable[tuple[str, str]], *, least: int, authors: i
 
 
 def fit(
-    rows: Sequence[tuple[Set[str], bool, float]], words: frozenset[str], *, penalty: float = PENALTY
+    rows: Sequence[tuple[Set[str], bool, float]], words: frozenset[str], *, penalty: float = PENALTY, least: int = 1
 ) -> LinearModel:
     """Fit rows of features, answer and weight."""
     features = [sorted(names) for names, _, _ in rows]
@@ -33,7 +33,7 @@ def fit(
     index = {name: number for number, name in enumerate(sorted(name for name in often if often[name] >= LEAST))}
     pairs = [(row, index[name]) for row, names in enumerate(features) for name in names if name in index]
     at, column = np.array(pairs).T
-    scale = 1 / np.sqrt(np.maximum(np.bincount(at, minlength=len(rows)), 1))
+    scale = 1 / np.sqrt(np.maximum(np.bincount(at, minlength=len(rows)), least))
     wanted, shares = np.array([float(yes) for _, yes, _ in rows]), np.array([weight for _, _, weight in rows])
     values = np.zeros(len(index) + 1)
     mean, square = np.zeros_like(values), np.zeros_like(values)
@@ -44,15 +44,15 @@ def fit(
         mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
         values -= RATE * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-6)
     weights = {name: round(float(values[number]), 2) for name, number in index.items()}
-    return LinearModel(
-        words, {name: at for name, at in weights.items() if abs(at) >= 0.05}, round(float(values[-1]), 3)
-    )
+    strong = {name: weight for name, weight in weights.items() if abs(weight) >= 0.05}
+    return LinearModel(words, strong, round(float(values[-1]), 3), least=least)
 
 
 def write(file: str, models: Mapping[str, LinearModel]) -> None:
     """Write models that share their words."""
     table: dict[str, Any] = {"words": sorted(next(iter(models.values())).words)}
     for name, model in models.items():
-        table[name] = {"level": model.level, "bias": model.bias, "weights": dict(sorted(model.weights.items()))}
+        weights = dict(sorted(model.weights.items()))
+        table[name] = {"level": model.level, "bias": model.bias, "least": model.least, "weights": weights}
     path = Path(FOLDER) / f"{file}.json"
     path.write_text(json.dumps(table, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")

@@ -2,21 +2,22 @@
 
     messages --leave_out--> the messages without that text, for every request to a model and for the built-in patterns
 
-Requests are recognised by patterns for six languages (`confidential` in the language data); others are left to the model. A
-request applies to its own sentence and the following ones. If it contains nothing itself, it applies to the text before it,
+Requests are recognised in six languages (`language.wishes`); others are left to the model. A request applies to its own sentence and the following ones. If it contains nothing itself, it applies to the text before it,
 to the previous message if it refers to that, to all sentences about a subject that it names, or to the entire conversation.
 If unclear, more is removed. Sentences that the user asks to keep remain. Later sentences that repeat removed text, and the
 agent's answers to it, are removed too.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from memdir.conversation.typed import find_runs, find_typed, is_by_person, strip_reminders
 from memdir.frozen import compile_late, dataclass, replace
 from memdir.language import compile_any, load_stop_words, read_sections
+from memdir.language.requests import find_request_languages
 from memdir.language.sentences import find_sentences
+from memdir.language.wishes import find_wish
 from memdir.records import Message
 from memdir.text import CJK, fold_words
 
@@ -30,10 +31,9 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _RequestPatterns:
-    """The patterns of one language for requests not to remember something, and for what they apply to."""
+    """The patterns of one language for what a request not to remember something applies to."""
 
     code: str
-    ask: re.Pattern[str]  # asks not to remember something
     whole: re.Pattern[str]  # applies to the entire conversation
     back: re.Pattern[str]  # refers to what was said before
     about: re.Pattern[str]  # the subject, as the group `what`
@@ -60,12 +60,12 @@ class OpenMessages:
 
 
 @cache
-def _load_patterns() -> tuple[_RequestPatterns, ...]:
+def _load_patterns() -> dict[str, _RequestPatterns]:
     sections = read_sections("confidential")
-    return tuple(
-        _RequestPatterns(code, **{name: re.compile(pattern, re.IGNORECASE) for name, pattern in section.items()})
+    return {
+        code: _RequestPatterns(code, **{name: re.compile(pattern, re.IGNORECASE) for name, pattern in section.items()})
         for code, section in sections.items()
-    )
+    }
 
 
 def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessages:
@@ -73,9 +73,9 @@ def leave_out(messages: Sequence[Message], *, whole: bool = False) -> OpenMessag
     texts = [strip_reminders(message.text) if is_by_person(message) else "" for message in messages]
     hidden: dict[int, list[Span]] = {}
     for number, message in enumerate(messages):
-        typed = _normalise_quotes(find_typed(message, uncertain=True)) if texts[number] else ""
-        for patterns in (patterns for patterns in _load_patterns() if patterns.ask.search(typed)):
-            whole = _add_covered(texts, number, patterns, hidden) or whole
+        typed = find_typed(message, uncertain=True) if texts[number] else ""
+        for code, wishes in _find_wishes(typed).items():
+            whole = _add_covered(texts, number, _load_patterns()[code], wishes, hidden) or whole
     if whole:
         removed = "\n".join(text for text in texts if text)
         return OpenMessages(tuple(replace(one, text="", calls=()) for one in messages), removed, True)
@@ -89,13 +89,30 @@ def _normalise_quotes(text: str) -> str:
     return text.replace("\u2019", "'")
 
 
-def _add_covered(texts: Sequence[str], number: int, patterns: _RequestPatterns, hidden: dict[int, list[Span]]) -> bool:
+def _find_wishes(typed: str) -> dict[str, dict[str, str]]:
+    """Return the sentences that ask not to remember something, each with the clause that asks, by language."""
+    codes = [language.name for language in find_request_languages(typed)] if typed else []
+    text, wishes = _normalise_quotes(typed), dict[str, dict[str, str]]()
+    for sentence in {text[start:end] for start, end in find_sentences(text)} if codes else ():
+        for code in codes:
+            if span := find_wish(sentence, code):
+                wishes.setdefault(code, {})[sentence] = sentence[slice(*span)]
+    return wishes
+
+
+def _add_covered(
+    texts: Sequence[str],
+    number: int,
+    patterns: _RequestPatterns,
+    wishes: Mapping[str, str],
+    hidden: dict[int, list[Span]],
+) -> bool:
     """Add the text that the requests in a message apply to. Return whether they apply to the entire conversation."""
     text = _normalise_quotes(texts[number])
     sentences = list(find_sentences(text))
     for index, (start, end) in enumerate(sentences):
         sentence = text[start:end]
-        if not (asked := patterns.ask.search(sentence)):
+        if not (asked := wishes.get(sentence)):
             continue
         if patterns.whole.search(sentence):
             return True
@@ -103,10 +120,12 @@ def _add_covered(texts: Sequence[str], number: int, patterns: _RequestPatterns, 
         above = list(_list_neighbours(text, sentences[:index][::-1], start, patterns))
         is_own = not back and _has_fact(sentence, asked)
         spans = [(start, end), *_list_neighbours(text, sentences[index + 1 :], end, patterns)]
-        spans += above if not is_own or compile_any("points_to").search(asked[0]) else []
+        spans += above if not is_own or compile_any("points_to").search(asked) else []
         if is_own:
             _add_earlier(texts, number, sentence, patterns, hidden, is_sure=False)
-        elif (back or not above) and not sentence.rstrip().endswith((":", "：")):
+        elif (back or not any(_has_fact(text[slice(*span)]) for span in above)) and not sentence.rstrip().endswith(
+            (":", "：")
+        ):
             is_found = _add_earlier(texts, number, sentence, patterns, hidden)
             following = [later for later in range(number + 1, len(texts)) if texts[later]][:1]
             for later in following if not is_found and len(spans) == 1 else ():
@@ -125,8 +144,8 @@ def _list_neighbours(text: str, sentences: Iterable[Span], edge: int, patterns: 
         edge = start if end <= edge else end
 
 
-def _has_fact(sentence: str, asked: re.Match[str]) -> bool:
-    rest = sentence.replace(asked[0], " ")
+def _has_fact(sentence: str, asked: str = "") -> bool:
+    rest = sentence.replace(asked, " ")
     is_long = len(rest.split()) >= _FACT_WORDS or len(_WIDE.findall(rest)) >= _FACT_CHARS
     return is_long or re.search(r"\d", rest) is not None
 

@@ -22,16 +22,20 @@ _ENDS = ("ing", "ed", "ly", "n't", "s")
 
 @dataclass(frozen=True, slots=True)
 class LinearModel:
-    """A linear model of features that are present or absent. It accepts a score above `level`."""
+    """A linear model of features that are present or absent. It accepts a score above `level`.
+
+    With fewer than `least` known features, the score is as small as with that many.
+    """
 
     words: Set[str]
     weights: Mapping[str, float]
     bias: float
     level: float = 0.0
+    least: int = 1
 
     def score(self, features: Iterable[str]) -> float:
         known = [self.weights[name] for name in features if name in self.weights]
-        return self.bias + math.fsum(known) / math.sqrt(max(1, len(known)))
+        return self.bias + math.fsum(known) / math.sqrt(max(self.least, len(known)))
 
 
 @cache
