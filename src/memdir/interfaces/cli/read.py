@@ -66,7 +66,6 @@ rules, which conversations have from their start. The authors of team memories a
 @app.everywhere_option
 def list_verb(call: CliContext, kind: str | None, scope: str | None, is_everywhere: bool, as_json: bool) -> None:
     project = call.open()
-    call.out.progress("reading memories")
     stores = app.list_everywhere(project, is_everywhere=is_everywhere)
     listed = list_memories([store for store, _ in stores.values()])
     chosen = [
@@ -82,7 +81,6 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, is_everywhe
         for row, memory in zip(describe_memories(chosen, project.now()), chosen, strict=True)
     ]
     rows.sort(key=itemgetter("since", "name"), reverse=True)
-    call.out.progress("")
     empty = "none" if listed else "no memories yet; `memdir remember TEXT` saves one"
     columns = [
         column._replace(cell=_render_scope) if column.title == "SCOPE" and call.out.is_table else column
