@@ -300,6 +300,19 @@ def test_all_takes_the_hosts_that_are_here_and_a_wrong_name_is_refused(tmp_path:
     assert "Codex asks whether these hooks may run" in cli("install", "codex").out
 
 
+def test_everything_of_memdir_goes_and_memories_stay(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    cli.save()
+    assert cli("install", "claude-code", "--model", "none").code == 0
+    assert "pass --yes" in cli("uninstall", "--everything").err
+    shown = cli("uninstall", "--everything", "--print").out
+    assert "would delete" in shown and "kept 1 memory in" in shown and (cli.memory / ".memdir").is_dir()
+    done = cli("uninstall", "--everything", "--yes")
+    assert done.code == 0 and sorted(path.name for path in cli.memory.iterdir()) == ["MEMORY.md", "terse-replies.md"]
+    assert not (cli.home / ".config" / "memdir").exists() and not (cli.home / ".local" / "state" / "memdir").exists()
+    assert "hook" not in "".join(path.read_text() for path in (cli.home / ".claude").glob("settings*.json"))
+
+
 def put_programs(cli: Cli) -> None:
     """Programs of the agents on the PATH, which nobody starts here."""
     folder = cli.home / "bin"

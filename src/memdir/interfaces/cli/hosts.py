@@ -4,6 +4,7 @@ Also starts the interfaces that are separate modules: `hook`, `mcp`, `ui`, `chat
 """
 
 import gzip
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -34,7 +35,7 @@ from memdir.interfaces.cli import (
     render_text_diff,
     scope_flag,
 )
-from memdir.interfaces.cli.app import app, mask_secrets, model_option, parse_day, scope_option, verb
+from memdir.interfaces.cli.app import app, confirm, mask_secrets, model_option, parse_day, scope_option, verb
 from memdir.interfaces.import_formats import ImportContext, read_sources
 from memdir.interfaces.imports import ImportAction, ImportFormat, ImportPlan, ImportResult, ImportStep, apply_import
 from memdir.project import hosts as agents
@@ -43,6 +44,7 @@ from memdir.project.paths import find_root
 from memdir.project.settings import make_bare, read_settings, write_setting
 from memdir.records import Model, Origin, Scope
 from memdir.store.files import FileStore
+from memdir.store.open import open_others
 from memdir.store.state import note_learned, read_learned
 from memdir.text import one_line, shorten, shorten_home
 
@@ -210,14 +212,51 @@ def _ask(
 @verb(
     "uninstall", "Disconnect memdir from a coding agent.",
     "memdir uninstall claude-code", "memdir uninstall --all", "memdir uninstall cursor --project",
+    "memdir uninstall --everything --print",
 )  # fmt: skip
 @_host_arguments
-def uninstall_verb(call: CliContext, /, names: Sequence[str], is_all: bool, is_project: bool, **how: bool) -> None:
-    """Remove memdir's entries from the settings of coding agents, and nothing else. Memories are kept."""
-    hosts = tuple(HOSTS.values()) if is_all else _choose_hosts(call, names, is_all)
+@click.option(
+    "--everything",
+    "is_everything",
+    is_flag=True,
+    help="Also delete memdir's settings, history and state. Keeps memories.",
+)
+@click.option("--yes", "is_sure", is_flag=True, help="With --everything: do not ask.")
+def uninstall_verb(
+    call: CliContext, /, names: Sequence[str], is_all: bool, is_project: bool, is_everything: bool, is_sure: bool,
+    **how: bool,
+) -> None:  # fmt: skip
+    """Remove memdir's entries from the settings of coding agents, and nothing else. Memories are kept.
+
+    --everything also deletes memdir's settings, state and, in each memory directory, the history, so that nothing can
+    be undone afterwards. Memories are plain files; it lists where they are.
+    """
+    hosts = tuple(HOSTS.values()) if is_all or is_everything else _choose_hosts(call, names, is_all)
     root = find_root(call.cwd, worktree="own").path if is_project else None
     changes = install.plan_uninstall(hosts, call.environment, install.SHARED, root=root)
+    if not is_everything:
+        _finish(call, changes, **how)
+        return
+    if how["as_json"]:
+        raise click.UsageError("--everything has no --json")
+    project = call.open()
+    stores = [*project.stores, *(store for store, _ in open_others(project))]
+    own = [call.environment.config_file.parent, call.environment.state_home, *(store.state for store in stores)]
+    folders = [folder for folder in dict.fromkeys(own) if folder.is_dir() and not folder.is_symlink()]
+    kept = [(store.root, len(store.scan())) for store in stores if store.scan()]
+    if not how["is_shown"]:
+        question = "Delete memdir's settings, state and the history of all memories?"
+        confirm(question, "the history cannot be restored", yes=is_sure)
     _finish(call, changes, **how)
+    for store in stores:
+        store.close()
+    for folder in folders:
+        if not how["is_shown"]:
+            shutil.rmtree(folder, ignore_errors=True)
+        call.out.line("would delete " if how["is_shown"] else "deleted ", Styled(str(folder), "cyan"))
+    for directory, count in kept:
+        call.out.line(f"kept {count_words(count, 'memory')} in ", Styled(str(directory), "cyan"))
+    call.out.line("to remove the program: `pipx uninstall memdir`, or `uv tool uninstall memdir`")
 
 
 def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple[Host, ...]:
