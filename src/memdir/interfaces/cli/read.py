@@ -1,7 +1,11 @@
 """The commands that show memories and their changes, and undo them: `list`, `read`, `history`, `diff`, `undo`, `restore`."""
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
 from operator import itemgetter
+from pathlib import Path
 
 import click
 
@@ -57,6 +61,13 @@ rules, which conversations have from their start. The authors of team memories a
 """
 
 
+def _is_large(root: Path) -> bool:
+    """Return whether listing a directory takes long enough to show progress."""
+    with suppress(OSError), os.scandir(root) as entries:
+        return next(islice(entries, 2_000, None), None) is not None
+    return False
+
+
 @verb(
     "list", "List memories.",
     "memdir list", "memdir list --type feedback", "memdir list --all", "memdir list --json", help=_LIST_HELP,
@@ -67,6 +78,8 @@ rules, which conversations have from their start. The authors of team memories a
 def list_verb(call: CliContext, kind: str | None, scope: str | None, is_everywhere: bool, as_json: bool) -> None:
     project = call.open()
     stores = app.list_everywhere(project, is_everywhere=is_everywhere)
+    is_slow = any(_is_large(store.root) for store, _ in stores.values())
+    call.out.progress("reading memories" if is_slow else "")
     listed = list_memories([store for store, _ in stores.values()])
     chosen = [
         memory
@@ -88,6 +101,7 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, is_everywhe
     ]
     if is_everywhere:
         columns.insert(1, TableColumn("PROJECT", "dim", "project", is_cut=True))
+    call.out.progress("")
     call.show_rows(columns, rows, as_json=as_json, empty=empty)
 
 
