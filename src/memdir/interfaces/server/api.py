@@ -520,7 +520,9 @@ class PushConflict(ConflictError):
     """Files that changed since the client read them, each with its current digest."""
 
     def __init__(self, conflicts: list[Json]) -> None:
-        super().__init__(f"{len(conflicts)} files changed since, or exist already", hint="read them, merge, and send them again")
+        super().__init__(
+            f"{len(conflicts)} files changed since, or exist already", hint="read them, merge, and send them again"
+        )
         self.conflicts = conflicts
 
 
