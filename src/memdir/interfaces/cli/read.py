@@ -1,7 +1,11 @@
 """The commands that show memories and their changes, and undo them: `list`, `read`, `history`, `diff`, `undo`, `restore`."""
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
 from operator import itemgetter
+from pathlib import Path
 
 import click
 
@@ -56,6 +60,13 @@ rules, which conversations have from their start. The authors of team memories a
 """
 
 
+def _is_large(root: Path) -> bool:
+    """Return whether listing a directory takes long enough to show progress."""
+    with suppress(OSError), os.scandir(root) as entries:
+        return next(islice(entries, 2_000, None), None) is not None
+    return False
+
+
 @verb(
     "list", "List memories.",
     "memdir list", "memdir list --type feedback", "memdir list --json", help=_LIST_HELP,
@@ -64,7 +75,7 @@ rules, which conversations have from their start. The authors of team memories a
 @scope_option
 def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bool) -> None:
     project = call.open()
-    call.out.progress("reading memories")
+    call.out.progress("reading memories" if any(_is_large(store.root) for store in project.stores) else "")
     listed = list_memories(project.stores)
     chosen = [
         memory
