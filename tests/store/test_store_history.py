@@ -112,27 +112,6 @@ def test_the_ledger_keeps_the_newest_rows_and_the_head_of_a_query(store: FileSto
     assert len(rows[1].query) == LEDGER_QUERY_CHARS and "surrogate" in rows[0].query
 
 
-def test_a_history_of_version_1_is_read_and_grows_a_ledger(memory: Path) -> None:
-    state = memory / ".memdir"
-    state.mkdir(parents=True)
-    with closing(sqlite3.connect(state / history.FILE)) as db:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.executescript(f"BEGIN; {history.MIGRATIONS[0]} PRAGMA user_version = 1; COMMIT;")
-        db.execute("INSERT INTO acts VALUES (1, '2026-01-01T00:00:00+00:00', 'save', 'person', '', '', NULL, 0)")
-        db.commit()
-    reader = FileStore(memory)
-    assert (
-        reader.recalls("a") == ()
-        and reader.count_recalls().by_name == {}
-        and [change.verb for change in reader.changes()] == ["save"]
-    )
-    reader.note_recalls([row("a")])
-    assert reader.recalls("a") == (row("a"),) and len(reader.changes()) == 1
-    store = FileStore(memory)
-    store.write(sample_memory())
-    assert [change.verb for change in store.changes()] == ["save", "save"] and store.recalls("a") == (row("a"),)
-
-
 def test_a_purge_takes_the_rows_and_the_queries_with_it(recall_log: StoreBase) -> None:
     store = recall_log
     store.write(sample_memory())
@@ -258,6 +237,24 @@ def test_a_history_that_was_taken_away_is_not_written_to_any_more(memory: Path, 
     with FileStore(memory) as store:
         assert "undo" in [at.verb for at in store.changes(limit=3)]
         assert "replaced while in use" in read_problems(store.state)[0].text
+
+
+@pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
+def test_a_directory_that_was_moved_is_noticed_and_not_silently_made_again(memory: Path, how: str) -> None:
+    """F5. Whoever wants a new one there repeats the change."""
+    with FileStore(memory) as store:
+        store.write(sample_memory())
+        memory.rename(memory.with_name("away"))
+        if how == "deleted":
+            shutil.rmtree(memory.with_name("away"))
+        if how == "replaced":
+            shutil.copytree(memory.with_name("away"), memory)
+            store.scan()  # which records what other programs changed, and must not use up the notice
+        with pytest.raises(DiskError, match="was moved, deleted or replaced, so nothing was saved"):
+            store.write(sample_memory(name="later"))
+        assert memory.exists() == (how == "replaced")
+        store.write(sample_memory(name="later"))
+        assert "later" in [header.name for header in store.scan()]
 
 
 def test_a_file_deleted_and_made_again_outside_is_in_two_changes(memory: Path) -> None:

@@ -4,13 +4,13 @@ import stat
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from loads import ROOT, scaled
 from memdir.errors import MemdirError, PathError
+from memdir.frozen import replace
 from memdir.limits import SESSION_DAYS
 from memdir.store.sessions import (
     QueuedTurn,
@@ -27,7 +27,7 @@ from syscalls import trace
 
 ADD = """
 import sys
-from dataclasses import replace
+from memdir.frozen import replace
 from pathlib import Path
 from memdir.store.sessions import SurfacedMemory as Seen, SessionFile
 session = SessionFile(Path(sys.argv[1]), "shared")
@@ -41,25 +41,6 @@ def test_a_conversation_that_never_was_has_an_empty_record_and_no_file(tmp_path:
     session = SessionFile(tmp_path / "state", "s1")
     assert session.read() == SessionRecord() and session.read().surfaced_bytes == 0
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_record_is_kept_from_one_process_to_the_next(tmp_path: Path) -> None:
-    SessionFile(tmp_path, "s1").change(
-        lambda at: replace(
-            at, surfaced={"a": SurfacedMemory("d1", 10), "sub/b": SurfacedMemory("d2", 5)}, read=frozenset({"c"})
-        )
-    )
-    session = SessionFile(tmp_path, "s1")
-    session.set_private()
-    session.set_ignoring()
-    record = SessionFile(tmp_path, "s1").read()
-    assert (
-        record.surfaced == {"a": SurfacedMemory("d1", 10), "sub/b": SurfacedMemory("d2", 5)}
-        and record.surfaced_bytes == 15
-    )
-    assert record.has("a") and record.has("c") and not record.has("b")
-    assert record.private and record.ignoring
-    assert SessionFile(tmp_path, "s2").read() == SessionRecord()
 
 
 def test_files_are_for_the_owner_alone(tmp_path: Path) -> None:

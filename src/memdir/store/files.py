@@ -96,6 +96,7 @@ class FileStore(StoreBase):
         self._find_author = find_author
         self._threads = RLock()
         self._history: History | None = None
+        self._place: tuple[int, int] | None = None  # device and inode of the directory, once it was written to
         self._pid = 0
 
     def close(self) -> None:
@@ -348,7 +349,9 @@ class FileStore(StoreBase):
         return self._commit_once(verb, origin, planner, undoes, mark)
 
     def _commit_once(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
+        self._check_place()
         with self._holding() as (root, past):
+            self._place = guard.read_inode(root)
             if mark and (change := past.find_marked(mark)) is not None:
                 return ChangeResult(change, repeated=True)
             view = _DiskView(root)
@@ -412,6 +415,18 @@ class FileStore(StoreBase):
             past.wait_at_most(max(deadline - time.monotonic(), 0.05))
             heal(root, past)
             yield root, past
+
+    def _check_place(self) -> None:
+        """Raise DiskError if the directory was moved, deleted or replaced since this store last changed it; once, because
+        the user may want a new one."""
+        if (known := self._place) is None:
+            return
+        self._place = None
+        with guard.open_existing(self.root) as root:
+            if root is None or guard.read_inode(root) != known:
+                hint = "move it back, or repeat to begin a new one there; `memdir relink` finds the memory of a moved project"
+                message = "the memory directory was moved, deleted or replaced, so nothing was saved"
+                raise DiskError(message, path=str(self.root), hint=hint)
 
     def _heal_if_killed(self) -> None:
         """Heal an interrupted change before reading, if the lock file names a process that no longer holds the lock."""
