@@ -16,6 +16,7 @@ durable commits.
 import argparse
 import random
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -29,13 +30,15 @@ from langgraph.store.postgres import PostgresStore as LangGraphStore
 from psycopg.conninfo import make_conninfo
 
 from memdir.format.frontmatter import digest_of
-from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.postgres.database import APP_ROLE, PostgresDatabase, create_store, create_tenant, migrate
 from memdir.postgres.search import PostgresSearch
 from memdir.postgres.store import PostgresStore
 from memdir.recall.pipeline import recall
 from memdir.records import Rewrite
 from memdir.store.plan import FileChange
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+from postgres import PostgresCluster
 
 WORDS = "deploy release staging database cache queue review owner rollback schedule support region token quota".split()
 BATCH = 1_000

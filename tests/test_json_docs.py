@@ -171,7 +171,14 @@ def test_every_command_is_run_here() -> None:
     assert run == set(COMMANDS)
 
 
-SERVE_VERBS = ("run", "token", "tenant list", "tenant export", "tenant delete")  # in test_server_operations.py
+SERVE_VERBS = (
+    "run",
+    "token",
+    "tenant list",
+    "tenant export",
+    "tenant import",
+    "tenant delete",
+)  # in test_server_operations.py
 SYNC_VERBS = ("init", "now", "status", "link", "stop")
 TEAM_VERBS = ("init", "join", "sync", "status", "log", "revert", "leave")
 

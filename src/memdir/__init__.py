@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         SecretError,
         SettingsError,
     )
+    from memdir.interfaces.client import Client
     from memdir.models.open import open_model
     from memdir.operations.memory import AsyncMemory, Memory
     from memdir.operations.write import WriteResult
@@ -45,6 +46,7 @@ _HOMES = {
     for module, names in {
         "errors": "BudgetError ConflictError DiskError FormatError LockedError MemdirError ModelError NotFoundError "
         "PathError ReviewError SecretError SettingsError",
+        "interfaces.client": "Client",
         "models.open": "open_model",
         "operations.memory": "AsyncMemory Memory",
         "operations.write": "WriteResult",
@@ -61,6 +63,7 @@ __all__ = [
     "AsyncMemory",
     "BudgetError",
     "Change",
+    "Client",
     "ConflictError",
     "DiskError",
     "Draft",

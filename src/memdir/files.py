@@ -434,6 +434,12 @@ def open_root(path: Path, *, create: bool = False) -> Iterator[int]:
         os.close(root)
 
 
+def read_inode(root: int) -> tuple[int, int]:
+    """Return the device and inode of an open directory."""
+    facts = os.fstat(root)
+    return facts.st_dev, facts.st_ino
+
+
 @contextmanager
 def open_existing(path: Path) -> Iterator[int | None]:
     """Yield a descriptor as `open_root` does, or None if the directory does not exist."""

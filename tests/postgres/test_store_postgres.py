@@ -122,9 +122,19 @@ def test_the_application_owns_nothing_and_the_rows_are_guarded_for_all(postgres:
         role = db.execute("SELECT rolsuper, rolbypassrls, rolcreaterole FROM pg_roles WHERE rolname = %s", (APP_ROLE,))
         assert role.fetchone() == (False, False, False)
     with psycopg.connect(postgres.app, autocommit=True) as db:
-        for statement in ("CREATE TABLE memdir.x (y int)", "DROP TABLE memdir.files", "DELETE FROM memdir.audit"):
+        for statement in (
+            "CREATE TABLE memdir.x (y int)",
+            "DROP TABLE memdir.files",
+            "UPDATE memdir.audit SET status = 200",
+        ):
             with pytest.raises(errors.InsufficientPrivilege):
                 db.execute(statement)
+    tenant, row = postgres.tenant(), "(tenant, id, actor, action, target, status)"
+    postgres.database.write(tenant, f"INSERT INTO memdir.audit {row} VALUES (%(tenant)s, '1', 'a', 'b', 'kept', 200)")
+    postgres.database.write(tenant, "DELETE FROM memdir.audit WHERE tenant = %(tenant)s")
+    with pytest.raises(errors.InsufficientPrivilege):
+        postgres.database.write(tenant, "UPDATE memdir.audit SET target = 'x' WHERE tenant = %(tenant)s")
+    assert "kept" in postgres.dump(tenant)
 
 
 def test_another_tenants_store_does_not_exist(postgres: Postgres, tenants: tuple[UUID, UUID]) -> None:
@@ -442,7 +452,9 @@ def test_every_statement_names_its_tenant() -> None:
     tables = r"(FROM|UPDATE|INTO|JOIN) memdir\.(?!migrations|server|directory|queue|logins)"
     rows = [at for at in read_statements() if re.search(tables, at)]
     without = [
-        at for at in rows if not re.search(r"tenant|of_store|OF_STORE|\{select\}|\{where\}|SET digest = v.digest", at)
+        at
+        for at in rows
+        if not re.search(r"tenant|of_store|OF_STORE|\{select\}|\{where\}|SET digest = v.digest|\{columns\}", at)
     ]
     assert len(rows) > 20 and without == []
 
@@ -516,7 +528,7 @@ def test_a_database_of_the_version_before_keeps_its_index_byte_for_byte(postgres
                     old.execute(row, {**keys, "path": path, "digest": digest, "data": None})
                     old.execute("INSERT INTO memdir.contents VALUES (%s, %s, %s, %s)", (tenant, store, digest, text))
                 old.execute(row, {**keys, "path": "MEMORY.md", "digest": "x", "data": index.encode()})
-            assert migrate(owner) == ["0007_lines", "0008_names", "0009_keys"] and migrate(owner) == []
+            assert migrate(owner) == ["0007_lines", "0008_names", "0009_keys", "0010_sessions"] and migrate(owner) == []
             database = PostgresDatabase(app, size=2)
             try:
                 made = PostgresStore(database, tenant, store)

@@ -3,7 +3,6 @@ import shutil
 import stat
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from decisions import approve
 from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError, PathError, ReviewError
+from memdir.frozen import replace
 from memdir.limits import INDEX_FILE_BYTES
 from memdir.postgres.store import PostgresStore
 from memdir.recall.index import parse_memory

@@ -260,6 +260,23 @@ def test_a_history_that_was_taken_away_is_not_written_to_any_more(memory: Path, 
         assert "replaced while in use" in read_problems(store.state)[0].text
 
 
+@pytest.mark.parametrize("how", ["moved", "deleted", "replaced"])
+def test_a_directory_that_was_moved_is_noticed_and_not_silently_made_again(memory: Path, how: str) -> None:
+    """F5. Whoever wants a new one there repeats the change."""
+    with FileStore(memory) as store:
+        store.write(sample_memory())
+        memory.rename(memory.with_name("away"))
+        if how == "deleted":
+            shutil.rmtree(memory.with_name("away"))
+        if how == "replaced":
+            shutil.copytree(memory.with_name("away"), memory)
+        with pytest.raises(DiskError, match="was moved, deleted or replaced, so nothing was saved"):
+            store.write(sample_memory(name="later"))
+        assert memory.exists() == (how == "replaced")
+        store.write(sample_memory(name="later"))
+        assert "later" in [header.name for header in store.scan()]
+
+
 def test_a_file_deleted_and_made_again_outside_is_in_two_changes(memory: Path) -> None:
     with FileStore(memory) as store:
         text = store.write(sample_memory()).text

@@ -4,13 +4,13 @@ import stat
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from loads import ROOT, scaled
 from memdir.errors import MemdirError, PathError
+from memdir.frozen import replace
 from memdir.limits import SESSION_DAYS
 from memdir.store.sessions import (
     QueuedTurn,
@@ -27,7 +27,7 @@ from syscalls import trace
 
 ADD = """
 import sys
-from dataclasses import replace
+from memdir.frozen import replace
 from pathlib import Path
 from memdir.store.sessions import SurfacedMemory as Seen, SessionFile
 session = SessionFile(Path(sys.argv[1]), "shared")

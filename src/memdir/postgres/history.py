@@ -1,10 +1,14 @@
-"""The history and the inbox of one store in PostgreSQL. `ask` runs statements for this store and its tenant."""
+"""The history and the inbox of one store in PostgreSQL, and how long they are kept.
+
+`ask` runs statements for this store and its tenant.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
+from uuid import UUID
 
 from memdir.errors import NotFoundError
-from memdir.postgres.database import Row, clean_text
+from memdir.postgres.database import PostgresDatabase, Row, clean_text
 from memdir.records import Change, ChangedFile, InboxItem, Moment, Origin, RecallCounts, StoredMemory, Surfacing
 from memdir.store import inbox
 from memdir.store.history import OUTSIDE, SAME_WORDS, SHOWN_MOMENTS, ChangeDate, find_undone
@@ -180,3 +184,56 @@ class PostgresInbox:
 
     def remove(self, id: int) -> None:
         self._ask(f"DELETE FROM memdir.inbox WHERE {OF_STORE} AND id = %(id)s", id=id)
+
+
+# --- retention -------------------------------------------------------------------------------------------------------
+
+# The newest changes of each file's text and the last one that wrote it stay: author, age and the list of changed files
+# depend on them.
+_PRUNED = f"""
+    DELETE FROM memdir.changes c WHERE {OF_STORE} AND at < now() - %(days)s * interval '1 day' AND change <= %(indexed)s
+        AND NOT EXISTS (SELECT 1 FROM memdir.files f WHERE f.tenant = c.tenant AND f.store = c.store AND f.change = c.change)
+        AND NOT EXISTS (
+            SELECT 1 FROM memdir.changed_files t JOIN memdir.files f ON f.tenant = t.tenant AND f.store = t.store AND f.path = t.path
+            WHERE t.tenant = c.tenant AND t.store = c.store AND t.change = c.change
+                AND (t.before IS NULL OR c.verb <> ALL(%(verbs)s)) AND NOT EXISTS (
+                    SELECT 1 FROM memdir.changed_files n JOIN memdir.changes l
+                        ON l.tenant = n.tenant AND l.store = n.store AND l.change = n.change
+                    WHERE n.tenant = t.tenant AND n.store = t.store AND n.path = t.path AND n.change > t.change
+                        AND (n.before IS NULL OR l.verb <> ALL(%(verbs)s))
+                )
+        )
+    RETURNING change
+"""
+_UNUSED = f"""
+    DELETE FROM memdir.contents c WHERE {OF_STORE}
+        AND NOT EXISTS (SELECT 1 FROM memdir.files f WHERE f.tenant = c.tenant AND f.store = c.store AND f.digest = c.digest)
+        AND NOT EXISTS (SELECT 1 FROM memdir.changed_files t WHERE t.tenant = c.tenant AND t.store = c.store
+            AND t.after = c.digest)
+"""
+_SEEN = f"UPDATE memdir.stores SET pruned = greatest(pruned, %(last)s) WHERE {OF_STORE}"
+_EXPIRED = (
+    "DELETE FROM memdir.audit WHERE tenant = %(tenant)s AND at < now() - %(days)s * interval '1 day'",
+    "DELETE FROM memdir.sessions WHERE tenant = %(tenant)s AND until < now()",
+    "DELETE FROM memdir.rates WHERE tenant = %(tenant)s AND until < now()",
+    "DELETE FROM memdir.idempotency WHERE tenant = %(tenant)s AND at < now() - interval '1 day'",
+)
+
+
+def tidy_tenant(database: PostgresDatabase, tenant: UUID) -> int:
+    """Delete what an organisation keeps no longer; return the number of changes that were deleted from history."""
+    limits, stores = database.read(
+        tenant,
+        "SELECT history_days, audit_days FROM memdir.tenants WHERE tenant = %(tenant)s",
+        "SELECT s.store, coalesce(least(d.revision, d.dropped), 0) FROM memdir.stores s"
+        " LEFT JOIN memdir.searched d ON d.tenant = s.tenant AND d.store = s.store WHERE s.tenant = %(tenant)s",
+    )
+    history_days, audit_days = limits[0] if limits else (None, None)
+    database.write(tenant, *_EXPIRED[audit_days is None :], days=audit_days)
+    count = 0
+    for store, indexed in stores if history_days is not None else ():
+        values = {"store": store, "days": history_days, "indexed": indexed, "verbs": sorted(SAME_WORDS)}
+        if changes := [change for (change,) in database.write(tenant, _PRUNED, **values)[0]]:
+            database.write(tenant, _SEEN, _UNUSED, store=store, last=max(changes))
+            count += len(changes)
+    return count

@@ -27,7 +27,7 @@ from memdir.errors import MemdirError
 from memdir.format.age import HALF_LIVES, HalfLives
 from memdir.frozen import replace
 from memdir.postgres.database import PostgresDatabase, Row, execute
-from memdir.postgres.history import OF_STORE, Ask
+from memdir.postgres.history import OF_STORE, Ask, tidy_tenant
 from memdir.recall.index import (
     SATURATION,
     Catalog,
@@ -357,12 +357,26 @@ _LEAVE = "DELETE FROM memdir.queue WHERE tenant = %(tenant)s AND store = %(store
 _RETURN = "UPDATE memdir.queue SET leased = 'epoch' WHERE tenant = %(tenant)s AND store = %(store)s"
 
 
+# Whichever process sets the time first has taken the organisation.
+_UNTIDY = "SELECT tenant FROM memdir.directory WHERE tidied < now() - interval '1 day' ORDER BY tidied LIMIT 20"
+_TIDY = (
+    "UPDATE memdir.directory SET tidied = now() WHERE tenant = %(tenant)s AND tidied < now() - interval '1 day'"
+    " RETURNING tenant"
+)
+_TIDY_SECONDS = 60.0  # between checks for organisations whose old history was not deleted today
+_FORGET = (
+    "DELETE FROM memdir.logins WHERE until < now()",
+    "SELECT set_config('app.tenant', '00000000-0000-0000-0000-000000000000', true)",
+    "DELETE FROM memdir.rates WHERE tenant = '00000000-0000-0000-0000-000000000000' AND until < now()",
+)
+
+
 class Indexer:
-    """A thread that indexes changed stores, whichever process changed them, until it is closed."""
+    """A thread that indexes changed stores, whichever process changed them, and deletes what is kept no longer."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
-        self._wake, self._closed = threading.Event(), False
+        self._wake, self._closed, self._tidied_at = threading.Event(), False, float("-inf")
         self._thread = threading.Thread(target=self._run, name="memdir-indexer", daemon=True)
         database.notify = self._wake.set
         self._thread.start()
@@ -377,6 +391,9 @@ class Indexer:
             self._wake.clear()
             try:
                 count = self._index_waiting()
+                if not count and time.monotonic() - self._tidied_at > _TIDY_SECONDS:
+                    self._tidied_at = time.monotonic()
+                    self._tidy()
             except MemdirError as error:  # the database cannot be reached
                 logging.getLogger("memdir").warning("indexing: %s", error)
                 count = 0
@@ -397,3 +414,10 @@ class Indexer:
                     is_done = _index_batch(self._database, tenant, store, open_words()) is None
                 self._database.write(tenant, _LEAVE if is_done else _RETURN, store=store, revision=taken[0][0])
         return len(waiting)
+
+    def _tidy(self) -> None:
+        """Delete what is kept no longer, once a day for each organisation, and what belongs to none."""
+        self._database.run(lambda db, _: execute(db, *_FORGET))
+        for (tenant,) in self._database.run(lambda db, _: execute(db, _UNTIDY))[0]:
+            if not self._closed and self._database.write(tenant, _TIDY)[0]:
+                tidy_tenant(self._database, tenant)

@@ -9,6 +9,7 @@ MEMORY.md is not stored. Each file's row has its index line and rank, and other 
 The cost of saving, reading or deleting a memory does not grow with the store; only reading a whole index does.
 """
 
+import base64
 import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -110,7 +111,8 @@ _CHANGE = f"""
     ), content AS (
         INSERT INTO memdir.contents (tenant, store, digest, data)
         SELECT h.tenant, h.store, v.* FROM head h CROSS JOIN unnest(%(digests)s::text[], %(contents)s::bytea[]) AS v
-        ON CONFLICT (tenant, store, digest) DO UPDATE SET data = excluded.data WHERE memdir.contents.data IS NULL
+        ON CONFLICT (tenant, store, digest) DO UPDATE SET data = excluded.data, redacted = NULL
+            WHERE memdir.contents.data IS NULL
     ), queued AS (
         INSERT INTO memdir.queue (tenant, store, revision) SELECT h.tenant, h.store, h.revision FROM head h
         ON CONFLICT (tenant, store) DO UPDATE SET revision = excluded.revision
@@ -339,7 +341,7 @@ class PostgresStore(StoreBase):
             raise ConflictError(f"{rows[0][0]} still has this content", found=file.after, hint=hint)
         lines = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {OF_STORE}"
         self._table.write(
-            f"UPDATE memdir.contents SET data = NULL WHERE {OF_STORE} AND digest = %(digest)s",
+            f"UPDATE memdir.contents SET data = NULL, redacted = now() WHERE {OF_STORE} AND digest = %(digest)s",
             # The memory's index line describes it.
             f"{lines} AND removed IS NOT NULL AND change IN (SELECT change FROM memdir.changed_files WHERE {OF_STORE}"
             " AND path = %(path)s AND (before = %(digest)s OR after = %(digest)s))",
@@ -534,6 +536,16 @@ class PostgresStore(StoreBase):
                 queries=queries,
             )
             drop_documents(ask, [path])
+            # Refusals and purges in the audit log name the memory by its path or by the ID that is made from it.
+            id = base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
+            words = [name, f"path={name}", f"memory=mem_{id}"]
+            ask(
+                "UPDATE memdir.audit SET target = '' WHERE tenant = %(tenant)s"
+                " AND string_to_array(target, ' ') && %(words)s::text[]",
+                f"DELETE FROM memdir.aliases WHERE {OF_STORE} AND path = %(name)s",
+                "DELETE FROM memdir.idempotency WHERE tenant = %(tenant)s AND strpos(answer, %(name)s) > 0",
+                words=words,
+            )
             redact = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {OF_STORE}"
             for change, seq, *texts in splices:
                 if any(line in (text or b"") for line in lines for text in texts):

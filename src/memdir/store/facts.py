@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from memdir.errors import MemdirError, NotFoundError, SettingsError
+from memdir.format.fields import NO_FIELDS
 from memdir.format.frontmatter import decode, parse_fields, read_time
 from memdir.frozen import replace
 from memdir.records import Change, Header, InboxState, Origin, Scope, StoredMemory
@@ -37,7 +38,8 @@ def find_ages(store: StoreReader, memories: Sequence[StoredMemory], *, now: date
         dates = store.find_dates(memories)
     ages = {}
     for memory, date in zip(memories, dates or [ChangeDate()] * len(memories), strict=True):
-        fields = parse_fields(memory.text)
+        has_dates = "ified" in memory.text[: len(memory.text) - len(memory.body)]  # most have none, and parsing is slow
+        fields = parse_fields(memory.text) if has_dates else NO_FIELDS
         changed = _find_change(store, memory, date, read_time(fields.modified))
         moments = (changed, read_time(fields.verified), date.touched)
         ages[memory.header.name] = max(

@@ -96,6 +96,7 @@ class FileStore(StoreBase):
         self._find_author = find_author
         self._threads = RLock()
         self._history: History | None = None
+        self._place: tuple[int, int] | None = None  # device and inode of the directory, once it was written to
         self._pid = 0
 
     def close(self) -> None:
@@ -393,7 +394,9 @@ class FileStore(StoreBase):
     def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, History]]:
         wait = self._lock_seconds if seconds is None else seconds
         deadline = time.monotonic() + wait
+        self._check_place()
         with self._threads, hold_state(self, "lock", wait) as (root, state):
+            self._place = guard.read_inode(root)
             past = self._history if self._pid == os.getpid() else None
             if past is not None and not past.is_in_place:
                 # It was deleted, moved or replaced, so changes written to the open file would be lost.
@@ -412,6 +415,18 @@ class FileStore(StoreBase):
             past.wait_at_most(max(deadline - time.monotonic(), 0.05))
             heal(root, past)
             yield root, past
+
+    def _check_place(self) -> None:
+        """Raise DiskError if the directory was moved, deleted or replaced since this store last wrote; once, because
+        the user may want a new one."""
+        if (known := self._place) is None:
+            return
+        self._place = None
+        with guard.open_existing(self.root) as root:
+            if root is None or guard.read_inode(root) != known:
+                hint = "move it back, or repeat to begin a new one there; `memdir relink` finds the memory of a moved project"
+                message = "the memory directory was moved, deleted or replaced, so nothing was saved"
+                raise DiskError(message, path=str(self.root), hint=hint)
 
     def _heal_if_killed(self) -> None:
         """Heal an interrupted change before reading, if the lock file names a process that no longer holds the lock."""

@@ -437,7 +437,20 @@ class History(Database):
     def find_dates(self, memories: Sequence[StoredMemory]) -> "tuple[ChangeDate, ...]":
         """Return the known dates of each memory's content."""
         with self.reading() as db:
-            return tuple(_find_dates(db, memory.header, memory.digest) for memory in memories)
+            known = None
+            if len(memories) > _FEW_NAMES:
+                known = {
+                    row[0]
+                    for row in db.execute(
+                        "SELECT path FROM files UNION SELECT path FROM seen UNION SELECT path FROM changes"
+                    )
+                }
+            return tuple(
+                ChangeDate()
+                if known is not None and memory.header.file not in known
+                else _find_dates(db, memory.header, memory.digest)
+                for memory in memories
+            )
 
     def find_recorded(self) -> dict[str, tuple[str, Signature]]:
         """Return the last recorded digest and signature of every file, by path."""

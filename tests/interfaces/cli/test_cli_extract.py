@@ -8,6 +8,7 @@ import pytest
 
 from claude_client import make_client
 from clihelp import Cli
+from homes import write
 from memdir.store import sessions
 from servers import AnthropicServer, OpenAIServer
 from tables import read_rows
@@ -68,6 +69,16 @@ def test_a_dry_run_tells_what_and_why_as_json(cli: Cli) -> None:
     (row,) = told["conversations"]
     assert row["written"] and row["reasons"][0]["quote"] == ASKED and "Tuesdays" in row["reasons"][0]["text"]
     assert names(cli) == []
+
+
+def test_a_long_conversation_without_anything_to_learn_says_so_once(cli: Cli) -> None:
+    """F3. Of a transcript of 200 MB each of 1,400 pieces said it."""
+    rows = [{"role": role, "content": f"{text} {number}?"} for number in range(400)
+            for role, text in (("user", "what is in file"), ("assistant", "A table, and column"))]  # fmt: skip
+    path = write(cli.project / "talk.json", json.dumps(rows))
+    told = cli("extract", str(path), "--dry-run", "--json").json
+    assert len(told["conversations"]) == told["estimate"]["pieces"] > 1
+    assert cli("extract", str(path), "--dry-run").out == "talk.json: found nothing worth saving\n"
 
 
 def test_all_past_conversations_of_the_project_in_order_and_only_once(cli: Cli) -> None:

@@ -17,8 +17,9 @@ import pytest
 from http_servers import Client, Organisation, ask_mcp, call_mcp, memory, search, serve
 from memdir.errors import FormatError
 from memdir.format.frontmatter import digest_of
-from memdir.interfaces.server.api import ENDPOINTS, find_secrets
+from memdir.interfaces.server.api import find_secrets
 from memdir.interfaces.server.app import JsonLog, RateLimit
+from memdir.interfaces.server.routes import ENDPOINTS
 from memdir.postgres.database import PostgresDatabase
 from memdir.store.contract import utc_now
 from memdir.store.plan import FileChange, WriteRules, check_changes
@@ -58,7 +59,7 @@ def test_a_memory_is_written_read_changed_and_forgotten(org: Organisation, store
     text = memory()
     assert put(org.admin, store, "deploys", text) == (
         201,
-        {"version": 1, "content_sha256": sha(text), "repeated": False},
+        {"version": 1, "content_sha256": sha(text), "path": "deploys", "action": "created", "repeated": False},
     )
     status, data, headers = org.admin.raw("GET", f"{store}/memories/deploys")
     row = json.loads(data)
@@ -112,7 +113,10 @@ def test_pages_of_memories_follow_each_other(org: Organisation, store: str) -> N
 def test_the_same_request_with_the_same_key_happens_once(org: Organisation, store: str) -> None:
     first = put(org.admin, store, "deploys", memory(), Idempotency_Key="k1")
     assert first[0] == 201
-    assert put(org.admin, store, "deploys", memory(), Idempotency_Key="k1") == (200, {**first[1], "repeated": True})
+    assert put(org.admin, store, "deploys", memory(), Idempotency_Key="k1") == (
+        200,
+        {**first[1], "action": "changed", "repeated": True},
+    )
     assert len(org.admin("GET", f"{store}/versions")[1]["versions"]) == 1
     other = org.client("read_write")
     assert put(other, store, "deploys", memory(), Idempotency_Key="k1")[0] == 409, "a key belongs to who sends it"
@@ -418,7 +422,8 @@ def test_every_route_is_closed_to_another_organisation(
         for wanted in (id, "main"):
             path = at.path.replace("{store}", wanted).replace("{path:path}", "deploys").replace("{version:int}", "1")
             path = path.replace("{content_sha256}", sha(text)).replace("{id:int}", "1").replace("{decision}", "approve")
-            path = path.replace("{member:uuid}", member)
+            path = path.replace("{member:uuid}", member).replace("{memory}", "mem_ZGVwbG95cw")
+            path = path.replace("{version}", f"memver_1_{sha('deploys.md')[:16]}")
             path = path.replace("{id:uuid}", team if "teams" in path else token if "tokens" in path else member)
             body = bodies.get(f"{at.method} {at.path}") or {
                 "write_memory": {"content": memory()},
@@ -426,8 +431,13 @@ def test_every_route_is_closed_to_another_organisation(
                 "change_many": {"edits": [{"edit": "forget", "name": "deploys"}]},
                 "push_files": {"files": [{"path": "deploys.md", "content": None, "before": sha(text)}]},
                 "change_member": {"role": "admin"},
+                "remember_text": {"text": "we deploy on Mondays"},
+                "restore_memory": {"path": "deploys"},
+                "make_group": {"name": "zoo", "role": "reader"},
+                "make_memory_store": {"name": "x"},
+                "make_store_memory": {"path": "/x.md", "content": "x"},
             }.get(at.work.__name__, {} if at.body is not None else None)
-            query = "?q=zebra%20walks" if at.needs else ""
+            query = "?q=zebra%20walks" if "q" in at.needs else "?name=zoo" if at.needs else ""
             status, data, _ = stranger.admin.raw(at.method, path + query, body)
             shown = b"" if at.path == "/v1/audit" else data  # that has what the stranger typed
             assert b"zebra" not in shown.lower() and id.encode() not in shown, (at, data)
@@ -437,12 +447,15 @@ def test_every_route_is_closed_to_another_organisation(
     assert max(statuses.values()) < 500 and postgres.dump(org.tenant) == before
 
 
-def test_a_bucket_refills(org: Organisation) -> None:
-    rates = RateLimit()
-    assert [rates.take("a", 2, now=0.0) for _ in range(3)] == [0.0, 0.0, 30.0]
-    assert (
-        rates.take("b", 2, now=0.0) == 0.0 and rates.take("a", 2, now=31.0) == 0.0 and rates.take("a", 2, now=31.0) > 0
-    )
+def test_processes_share_a_rate_and_it_refills(postgres: Postgres) -> None:
+    tenant, one, two = postgres.tenant(), RateLimit(postgres.database), RateLimit(postgres.database)
+    assert [bool(rates.take(tenant, "a", 3)) for rates in (one, two, one, two, one)] == [False] * 3 + [True] * 2
+    assert 0 < one.take(tenant, "a", 3) <= 20 and one.take(tenant, "b", 3) == 0.0
+    assert 100 <= sum(not one.take(tenant, "c", 100) for _ in range(120)) < 120, "what was reserved at once is counted"
+    with psycopg.connect(postgres.owner) as db:
+        db.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
+        db.execute("UPDATE memdir.rates SET until = until - interval '30 seconds'")
+    assert one.take(tenant, "a", 3) == 0.0
 
 
 def test_an_organisation_has_a_rate_and_a_quota(postgres: Postgres, org: Organisation, store: str) -> None:
@@ -600,6 +613,14 @@ def test_a_key_is_for_one_request_and_a_wrong_method_is_said_so(org: Organisatio
         ("POST", "/v1/stores", {"name": "more"}),
     ):
         assert org.admin(method, path, body, Idempotency_Key="k")[0] == 422, path
+    for number, (path, body) in enumerate((
+        ("/v1/stores", {"name": "more"}), ("/v1/teams", {"name": "core"}), ("/v1/tokens", {"name": "t", "access": "admin"}),
+        (f"{store}/undo", {}), (f"{store}/remember", {"text": "we deploy on Tuesdays only, because support is staffed then"}),
+    )):  # fmt: skip
+        first, again = (org.admin("POST", path, body, Idempotency_Key=f"n{number}") for _ in range(2))
+        first[1].pop("token", None)
+        assert again[0] == first[0] in (200, 201) and again[1].items() >= first[1].items(), (first, again)
+    assert len(org.admin("GET", "/v1/tokens")[1]["tokens"]) == 2 and org.admin("GET", store)[1]["revision"] == 3
     status, data, headers = org.admin.raw("PATCH", f"{store}/memories/deploys")
     assert (status, headers["allow"]) == (405, "GET, PUT, DELETE") and json.loads(data)["error"]["type"] == "method"
 

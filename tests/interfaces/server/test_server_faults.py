@@ -19,14 +19,13 @@ import pytest
 
 from loads import IS_FULL, ROOT, scaled
 from memdir.format.frontmatter import digest_of
-from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.postgres.database import PostgresDatabase, create_store, create_tenant, migrate
 from memdir.postgres.store import PostgresStore
 from memdir.records import Draft, Kind
 from memdir.store.plan import is_index_path
 from memdir.testing import check_store
 from pg_writer import SHARED_EVERY
-from postgres import Postgres, Proxy, cluster, cut_power, free_port
+from postgres import Postgres, PostgresCluster, Proxy, cluster, cut_power, free_port
 
 # Writers are threads of processes; in CI of fewer, since a process takes longer to start than to write.
 PROCESSES, THREADS, CHANGES = (8, 8, 200) if IS_FULL else (4, 16, 10)

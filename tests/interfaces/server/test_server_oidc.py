@@ -292,6 +292,42 @@ def test_a_member_logs_in_at_the_provider(postgres: Postgres, provider: Provider
         assert visitor.end(visitor.begin(org.tenant)) == 401
 
 
+def test_a_group_of_the_provider_gives_its_people_a_role(postgres: Postgres, provider: Provider) -> None:
+    oidc = OidcProvider(provider.issuer, AUDIENCE, CLIENT, groups_claim="roles")
+    with serve(postgres.database, oidc, page=MemberPage) as port:
+        org = Organisation(postgres, port)
+        for name, role in (("/team/writers", "member"), ("readers", "reader"), ("chiefs", "admin")):
+            assert org.admin("POST", "/v1/groups", {"name": name, "role": role})[0] == 201
+        store = org.admin("POST", "/v1/stores", {"name": "main"})[1]["id"]
+
+        def ask(*groups: object, sub: str = "eve", **claims: Any) -> tuple[int, str]:
+            token = provider.token(sub=sub, roles=list(groups), memdir_organisation=str(org.tenant), **claims)
+            status, row = Client(port, token)("GET", "/v1/me")
+            return status, row.get("role", "")
+
+        rows = {
+            "none": ask(), "another group": ask("strangers"), "no text": ask(["readers"], 1, None), "reader": ask("readers"),
+            "the strongest": ask("readers", "/team/writers"), "left the group": ask("strangers"), "admin": ask("chiefs"),
+            "another's claim": ask(groups=["chiefs"]),
+        }  # fmt: skip
+        assert rows == {
+            "none": (401, ""), "another group": (401, ""), "no text": (401, ""), "reader": (200, "reader"),
+            "the strongest": (200, "member"), "left the group": (401, ""), "admin": (200, "admin"), "another's claim": (401, ""),
+        }  # fmt: skip
+        (member,) = org.admin("GET", "/v1/members")[1]["members"]
+        assert (member["subject"], member["role"]) == ("eve", ""), "without a role of their own"
+        groups: dict[str, Any] = {"roles": ["/team/writers"], "memdir_organisation": str(org.tenant)}
+        provider.next = lambda nonce: provider.token(aud=CLIENT, nonce=nonce, sub="eve", **groups)
+        visitor = Browser(port)
+        assert visitor.end(visitor.begin()) == 200
+        assert visitor.act(f"/s/{store}", "/do/remember", {"words": "The staging server is called heron"})[0] == 303
+        assert org.admin("DELETE", "/v1/groups?name=/team/writers")[0] == 200 and visitor.get("/")[0] == 303
+        assert (
+            org.admin("DELETE", "/v1/groups?name=none")[0] == 404
+            and org.admin("POST", "/v1/groups", {"name": "x"})[0] == 400
+        )
+
+
 def test_a_login_that_is_not_whole_gives_no_session(postgres: Postgres, provider: Provider) -> None:
     oidc = OidcProvider(provider.issuer, AUDIENCE, CLIENT)
     with serve(postgres.database, oidc, page=MemberPage) as port:

@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,19 +19,18 @@ import yaml
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from clihelp import Cli
-from http_servers import Client
+from http_servers import Client, search
 from json_schemas import check as check_json
 from loads import ROOT
 from memdir.errors import NotFoundError, SettingsError
 from memdir.interfaces.server import operations
-from memdir.interfaces.server.cluster import find_binaries
-from memdir.interfaces.server.operations import ServeOptions, ServerPlace
+from memdir.interfaces.server.operations import ServeOptions
 from memdir.postgres.database import PostgresDatabase
 from memdir.postgres.store import PostgresStore
 from memdir.records import InboxItem, InboxKind, Surfacing
 from memdir.store.contract import utc_now
 from memdir.testing import sample_memory
-from postgres import Postgres
+from postgres import Postgres, find_binaries
 
 
 def fill(store: PostgresStore) -> None:
@@ -93,7 +91,7 @@ def test_a_backup_by_pg_dump_is_restored(postgres: Postgres, tmp_path: Path) -> 
                 assert len(again.changes()) == 3
             finally:
                 database.close()
-            rows = operations.check(ServerPlace(tmp_path, make_conninfo(postgres.app, dbname=name)), ServeOptions())
+            rows = operations.check(make_conninfo(postgres.app, dbname=name), ServeOptions())
             assert [at[2] for at in rows[:3]] == [True] * 3, rows
         finally:
             db.execute(f"DROP DATABASE {name}")
@@ -124,13 +122,13 @@ def test_the_compose_file_runs_commands_that_exist(tmp_path: Path) -> None:
 
 
 def test_a_check_says_what_is_wrong(postgres: Postgres, tmp_path: Path) -> None:
-    rows = operations.check(ServerPlace(tmp_path, postgres.owner), ServeOptions())
+    rows = operations.check(postgres.owner, ServeOptions())
     assert {what: ok for what, _, ok in rows}["rows"] is False, "the owner sees the rows of all tenants"
     oidc = ServeOptions(oidc_issuer="http://127.0.0.1:9", oidc_audience="x")
-    rows = operations.check(ServerPlace(tmp_path, postgres.app), oidc)
+    rows = operations.check(postgres.app, oidc)
     unread = ServeOptions(oidc_issuer="http://localhost", oidc_secret_file=str(tmp_path / "none"))
     for wrong in (ServeOptions(oidc_client_id="x"), unread):
-        found = operations.check(ServerPlace(tmp_path, postgres.app), wrong)
+        found = operations.check(postgres.app, wrong)
         assert [words for what, words, ok in found if what == "oidc" and not ok], wrong
     assert {what: ok for what, _, ok in rows} == {
         "database": True,
@@ -145,67 +143,65 @@ def test_a_public_address_without_a_way_to_log_in_is_refused(postgres: Postgres,
     with psycopg.connect(postgres.owner) as db:
         db.execute("DELETE FROM memdir.server")
     with pytest.raises(SettingsError, match="there are no credentials"):
-        operations.serve(ServerPlace(tmp_path, postgres.app), ServeOptions(host="0.0.0.0", port=0), lambda text: None)
+        operations.serve(postgres.app, ServeOptions(host="0.0.0.0", port=0), lambda text: None)
 
 
 @contextmanager
-def running(folder: Path, *more: str) -> Iterator[tuple["subprocess.Popen[str]", str, str]]:
-    """`memdir serve` as a process: its address, and what it printed before."""
-    command = [sys.executable, "-m", "memdir", "serve", "--data", str(folder), "--port", "0", *more]
+def running(dsn: str, *more: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
+    """`memdir serve` as a process, and its port."""
+    command = [sys.executable, "-m", "memdir", "serve", "--dsn", dsn, "--port", "0", *more]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, encoding="utf-8") as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env, encoding="utf-8"
+    ) as process:
         assert process.stdout is not None
-        said = ""
-        for line in process.stdout:
-            if line.startswith("http"):
-                break
-            said += line
         try:
-            yield process, line.strip(), said
+            yield process, int(process.stdout.readline().rpartition(":")[2])
         finally:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
             process.wait(60)
 
 
-def call(folder: Path, *argv: str) -> str:
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "memdir", "serve", *argv, "--data", str(folder)]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=env)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def test_an_operator_sets_up_serves_moves_and_deletes_an_organisation(postgres: Postgres, tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
 
+    def call(*argv: str, dsn: str = postgres.owner) -> str:
+        done = cli("serve", *argv, "--owner-dsn", dsn)
+        assert done.code == 0, done.err
+        return done.out
 
-def test_on_a_fresh_machine_it_starts_with_a_database_of_its_own() -> None:
-    with tempfile.TemporaryDirectory(prefix="memdir-serve-") as place:
-        Path(place).chmod(0o755)
-        folder = Path(place) / "server"
-        with running(folder) as (process, address, said):
-            found = re.search(r"organisation (\S+), admin token \(shown once\): (mdt_\S+)", said)
-            assert found is not None, said
-            port = int(address.rpartition(":")[2])
-            admin = Client(port, found[2])
-            assert admin("POST", "/v1/stores", {"name": "main"})[0] == 201
-            checked = json.loads(call(folder, "run", "--check", "--json"))
-            check_json("serve run", checked)
-            assert all(row["ok"] for row in checked) and len(checked) == 4
-            made = UUID(call(folder, "tenant", "create", "Second works").strip())
-            given = json.loads(call(folder, "token", "--organisation", str(made), "--access", "read_only", "--json"))
-            check_json("serve token", given)
-            token = given["token"]
-            assert Client(port, token)("GET", "/v1/me")[1]["organisation"]["name"] == "Second works"
-            assert call(folder, "migrate").strip() == "nothing to do"
-            process.kill()  # as a crash: the database goes on, and the next start takes it over
-            process.wait(30)
-        with running(folder) as (_, address, said):
-            assert said == "", "the token is shown once"
-            again = Client(int(address.rpartition(":")[2]), found[2])
-            assert [at["name"] for at in again("GET", "/v1/stores")[1]["stores"]] == ["main"]
-        rows = json.loads(call(folder, "tenant", "list", "--json"))
-        check_json("serve tenant list", rows)
-        check_json(
-            "serve tenant export", json.loads(call(folder, "tenant", "export", str(made), f"{place}/x.zip", "--json"))
-        )
-        assert [row["name"] for row in rows] == ["default", "Second works"]
-        gone = json.loads(call(folder, "tenant", "delete", str(made), "--yes", "--json"))
-        check_json("serve tenant delete", gone)
-        assert {"table": "tokens", "rows": 1} in gone
+    assert call("migrate").strip() == "nothing to do"
+    made = call("tenant", "create", "Second works").strip()
+    given = json.loads(call("token", "--organisation", made, "--access", "admin", "--json"))
+    check_json("serve token", given)
+    with running(postgres.app) as (process, port):
+        admin = Client(port, given["token"])
+        assert admin("POST", "/v1/stores", {"name": "main"})[0] == 201
+        text = "---\nname: Deploys\ndescription: Deploys happen on Tuesdays only\ntype: project\n---\nYes.\n"
+        assert admin("PUT", "/v1/stores/main/memories/deploys", {"content": text})[0] == 201
+        checked = cli("serve", "run", "--dsn", postgres.app, "--check", "--json")
+        check_json("serve run", json.loads(checked.out))
+        assert checked.code == 0 and len(json.loads(checked.out)) == 4
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) in (0, -signal.SIGTERM)
+    rows = json.loads(call("tenant", "list", "--json"))
+    check_json("serve tenant list", rows)
+    assert (made, "Second works") in [(row["id"], row["name"]) for row in rows]
+    assert "history_days" in call("tenant", "change", made, "--history-days", "30", "--max-stores", "7")
+    counts = json.loads(call("tenant", "export", made, "x.zip", "--json"))
+    check_json("serve tenant export", counts)
+    before = sorted(postgres.dump(UUID(made)).split("\n"))
+    assert cli("serve", "tenant", "import", "x.zip", "--owner-dsn", postgres.owner).code != 0, "it is there"
+    gone = json.loads(call("tenant", "delete", made, "--yes", "--json"))
+    check_json("serve tenant delete", gone)
+    assert {"table": "tokens", "rows": 1} in gone and postgres.dump(UUID(made)) == ""
+    taken = json.loads(call("tenant", "import", "x.zip", "--json"))
+    check_json("serve tenant import", taken)
+    assert taken == counts
+    with running(postgres.app) as (_, port):
+        admin = Client(port, given["token"])
+        assert search(admin, "/v1/stores/main", "when do we deploy?")[0]["path"] == "deploys", "search is made anew"
+        usage = admin("GET", "/v1/usage")[1]
+        assert (usage["memories"], usage["max_stores"], usage["history_days"]) == (1, 7, 30)
+    kept = set(before) - set(postgres.dump(UUID(made)).split("\n"))
+    assert not [row for row in kept if "Yes." in row or "Deploys" in row], "byte for byte"

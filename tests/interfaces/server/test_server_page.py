@@ -288,6 +288,30 @@ def test_a_revoked_token_ends_its_sessions_and_nobody_decides_their_own(org: Org
     assert visitor.get(f"{store}/memories")[0] == 303 and visitor.get("/")[0] == 303
 
 
+def test_any_process_serves_a_session_and_addresses_come_from_known_proxies_only(
+    postgres: Postgres, org: Organisation
+) -> None:
+    store = make_store(org)
+    visitor = Visitor(org.port, org.token("read_write"))
+    with serve(postgres.database, page=MemberPage, proxies=["127.0.0.0/8"]) as port:
+        other = Visitor(port)
+        other.cookie = visitor.cookie
+        assert other.get(f"{store}/memories")[0] == 200 and other.act(store, "/do/undo", {"change": "team:1"})[0] == 303
+        assert other.send("POST", "/logout", {})[0] == 303 and visitor.get(f"{store}/memories")[0] == 303
+        sent = {"Authorization": "Bearer mdt_x"}
+        for at in range(70):
+            assert Client(port)("GET", "/v1/me", X_Forwarded_For=f"10.0.0.{at}", **sent)[0] == 401, (
+                "each has its own count"
+            )
+        form = {"token": org.token("read_write")}
+        secure = Visitor(port).send(
+            "POST", "/login", form, X_Forwarded_Proto="https", origin=f"https://127.0.0.1:{port}"
+        )
+        assert secure[0] == 303 and "Secure" in secure[2]["set-cookie"]
+    statuses = [Client(org.port)("GET", "/v1/me", X_Forwarded_For=f"10.0.0.{at}", **sent)[0] for at in range(70)]
+    assert statuses[-1] == 429, "an address that no proxy vouches for is not believed"
+
+
 def test_a_person_logs_in_with_a_browser(org: Organisation) -> None:
     need_browser()
     store, address = make_store(org), f"http://127.0.0.1:{org.port}"
@@ -345,5 +369,16 @@ def test_a_person_logs_in_with_a_browser(org: Organisation) -> None:
         check()
         page.get_by_role("link", name="All stores").click()
         page.get_by_role("button", name="Log out").wait_for()
+        page.goto(f"{address}/docs")
+        page.get_by_label("Token").fill(org.token("read_only"))
+        page.get_by_label("Filter").fill("read a memory")
+        check()
+        page.get_by_text("GET /v1/stores/{store}/memories/{path}").click()
+        box = page.locator("details[open]")
+        box.get_by_label("store (path)").fill("main")
+        box.get_by_label("path (path)").fill("deploys")
+        box.get_by_role("button", name="Send").click()
+        box.get_by_role("status", name="Answer").filter(has_text='"path": "deploys"').wait_for()
+        check()
         problems = [at for at in problems if "409 (Conflict)" not in at]
         assert failed == [] and problems == [] and page.evaluate("document.cookie") == ""

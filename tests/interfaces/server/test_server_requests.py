@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from http_servers import Organisation, memory, serve
 from loads import IS_FULL
-from memdir.interfaces.server.api import ENDPOINTS
-from memdir.interfaces.server.schemas import render_openapi
+from memdir.interfaces.server.routes import ENDPOINTS, render_openapi
 from postgres import Postgres
 
 with warnings.catch_warnings():

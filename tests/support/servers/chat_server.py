@@ -6,11 +6,10 @@ earlier prompt had is read from the cache, in steps. `POST /v1/responses` is out
 several choices.
 """
 
-import time
 from collections.abc import Collection
 
 from memdir.text import estimate_tokens
-from servers.cache import MINIMUM, Clock, PrefixCache
+from servers.cache import PrefixCache
 from servers.chat_wire import (
     CREATED,
     ERRORS,
@@ -25,14 +24,13 @@ from servers.chat_wire import (
 from servers.loopback import Exchange, Received
 from servers.playing import Problem, ScriptedServer, Written
 from servers.rules import check_completion, check_key, check_types
-from servers.scripts import Body, Count, FaultKind, Said, Script
+from servers.scripts import Body, FaultKind, Said, Script
 
 
 class OpenAIServer(ScriptedServer):
     """`url` is what `base_url` or OPENAI_BASE_URL takes, with its `/v1`.
 
-    `count` is how tokens are counted, `clock` gives the seconds that the cache lives by, `minimum` is the shortest
-    prefix that is cached; with `key`, clients must show that one; `models` are listed.
+    With `key`, clients must show that one; `models` are listed.
     """
 
     def __init__(
@@ -42,13 +40,10 @@ class OpenAIServer(ScriptedServer):
         ollama: bool = False,
         key: str | None = None,
         models: Collection[str] = ("scripted",),
-        count: Count = estimate_tokens,
-        clock: Clock = time.monotonic,
-        minimum: int = MINIMUM,
     ) -> None:
-        super().__init__(script, count)
+        super().__init__(script, estimate_tokens)
         self._ollama, self._key, self._models = ollama, key, tuple(models)
-        self._cache = PrefixCache(clock=clock, minimum=minimum)
+        self._cache = PrefixCache()
 
     @property
     def url(self) -> str:

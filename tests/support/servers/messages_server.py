@@ -6,10 +6,8 @@ streamed or not, and `POST /v1/messages/count_tokens` are served; every other pa
 client may look at `/`. Batches, files and the provider's own tools are not here.
 """
 
-import time
-
 from memdir.text import estimate_tokens
-from servers.cache import MINIMUM, Clock, PromptCache, list_blocks
+from servers.cache import PromptCache, list_blocks
 from servers.loopback import Exchange, Received
 from servers.messages_wire import (
     ERRORS,
@@ -23,32 +21,20 @@ from servers.messages_wire import (
 )
 from servers.playing import Problem, ScriptedServer, Written
 from servers.rules import check_key, check_messages, check_types
-from servers.scripts import Body, Count, FaultKind, Said, Script
+from servers.scripts import Body, FaultKind, Said, Script
 
 _DENIED = "x-api-key"
 
 
 class AnthropicServer(ScriptedServer):
-    """`url` is what `base_url` or ANTHROPIC_BASE_URL takes.
-
-    `count` is how tokens are counted, `clock` gives the seconds that entries of the cache live by, `minimum` is the
-    shortest prefix that is cached; with `key`, clients must show that one.
-    """
+    """`url` is what `base_url` or ANTHROPIC_BASE_URL takes; with `key`, clients must show that one."""
 
     prefix = "toolu"
 
-    def __init__(
-        self,
-        script: Script,
-        *,
-        key: str | None = None,
-        count: Count = estimate_tokens,
-        clock: Clock = time.monotonic,
-        minimum: int = MINIMUM,
-    ) -> None:
-        super().__init__(script, count)
+    def __init__(self, script: Script, *, key: str | None = None) -> None:
+        super().__init__(script, estimate_tokens)
         self._key = key
-        self._cache = PromptCache(clock=clock, minimum=minimum)
+        self._cache = PromptCache()
         # By the id of a call: the thoughts that came before it, which have to come back with it.
         self._issued: dict[str, list[Body]] = {}
 

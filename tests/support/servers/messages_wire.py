@@ -58,9 +58,9 @@ def _parse_input(text: str) -> Any:
 def make_usage(spent: Spent, output: int) -> Body:
     return {
         "input_tokens": spent.fresh,
-        "cache_creation_input_tokens": spent.stored + spent.stored_long,
+        "cache_creation_input_tokens": spent.stored,
         "cache_read_input_tokens": spent.cached,
-        "cache_creation": {"ephemeral_5m_input_tokens": spent.stored, "ephemeral_1h_input_tokens": spent.stored_long},
+        "cache_creation": {"ephemeral_5m_input_tokens": spent.stored, "ephemeral_1h_input_tokens": 0},
         "output_tokens": output,
         "service_tier": "standard",
     }

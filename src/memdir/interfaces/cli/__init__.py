@@ -179,7 +179,7 @@ class Output:
 
     def progress(self, text: str, done: int = 0, total: int = 0) -> None:
         """Show a progress line on a terminal, replacing the previous one; with a total, add percentage and time left."""
-        if not self._has_progress or not done:
+        if not done:
             self._began = monotonic()
         if text and total:
             spent = monotonic() - self._began

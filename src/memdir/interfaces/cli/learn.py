@@ -71,8 +71,11 @@ def extract_verb(
     rows: list[Row] = []
 
     def show(done: ExtractResult, session: str, path: Path | str) -> None:
+        # Of a long conversation, most pieces have nothing to say.
+        is_silent = done.skipped is ExtractSkip.NOTHING_FOUND and rows and rows[-1]["transcript"] == path
         rows.append(_make_learned(done, session, path))
-        if not as_json:
+        if not (as_json or is_silent):
+            call.out.progress("")
             _show_learned(call.out, done, Path(path).name, is_dry=is_dry)
 
     ahead, nothing = None, "no queued turns"
@@ -86,12 +89,12 @@ def extract_verb(
         if is_all and not is_agreed(call, ahead, model, spec or project.settings.text("model"), is_dry or is_sure):
             return
         store, around = project.private, turns.make_conversation(project)
-        for number, (path, session) in enumerate(chosen):
+        for path, session in chosen:
             now = project.now()
-            call.out.progress(f"learning from {path.name}", number, len(chosen))
+            call.out.progress(f"learning from {path.name}", len(rows), ahead.pieces)
             for item in turns.harvest(store, path, session, model=model, conversation=around, now=now, dry_run=is_dry):
-                call.out.progress("")
                 show(item, session.id, path)
+                call.out.progress(f"learning from {path.name}", len(rows), ahead.pieces)
         call.out.progress("")
     if as_json:
         estimate = None if ahead is None else fill("messages pieces tokens", ahead, conversations=ahead.transcripts)

@@ -64,6 +64,7 @@ rules, which conversations have from their start. The authors of team memories a
 @scope_option
 def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bool) -> None:
     project = call.open()
+    call.out.progress("reading memories")
     listed = list_memories(project.stores)
     chosen = [
         memory
@@ -76,6 +77,7 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bo
         for row, memory in zip(describe_memories(chosen, project.now()), chosen, strict=True)
     ]
     rows.sort(key=itemgetter("since", "name"), reverse=True)
+    call.out.progress("")
     empty = "none" if listed else "no memories yet; `memdir remember TEXT` saves one"
     columns = [
         column._replace(cell=_render_scope) if column.title == "SCOPE" and call.out.is_table else column

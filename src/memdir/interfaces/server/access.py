@@ -12,7 +12,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,6 +37,7 @@ _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
 _FETCH_SECONDS, _FETCH_BYTES = 10.0, 1_048_576
 _KEYS_SECONDS = 3600.0  # a provider's keys are fetched again after this time
 _UNKNOWN_SECONDS = 30.0  # between fetches caused by unknown keys
+_GROUPS = 500  # read of a token
 _SKEW_SECONDS = 30  # between the provider's clock and ours
 _LOGIN = ("authorization_endpoint", "token_endpoint")
 _NO: Mapping[str, str] = {}
@@ -111,7 +112,8 @@ def find_person(
         tenant = UUID(organisation_id)
     except ValueError:
         raise _unknown() from None
-    return _find_member(database, tenant, oidc.issuer, str(claims["sub"]))
+    name = clean_text(str(claims.get("name") or ""))[:200]
+    return _find_member(database, tenant, oidc.issuer, str(claims["sub"]), oidc.read_groups(claims), name)
 
 
 def _unknown() -> DeniedError:
@@ -167,22 +169,35 @@ def _read_token(database: PostgresDatabase, tenant: UUID, token: UUID) -> tuple[
     )
 
 
-def _find_member(database: PostgresDatabase, tenant: UUID, issuer: str, subject: str) -> Caller:
+def _find_member(
+    database: PostgresDatabase, tenant: UUID, issuer: str, subject: str, groups: Sequence[str], name: str
+) -> Caller:
+    """Return the member with the strongest of their own role and their groups' roles. Who has a role only by a group
+    becomes a member without one, so that they keep their private stores."""
     from_member = "FROM memdir.members WHERE tenant = %(tenant)s AND issuer = %(issuer)s AND subject = %(subject)s"
-    rows, tenants, teams = database.read(
+    rows, group_rows, tenants, teams = database.read(
         tenant,
         f"SELECT member, role, name {from_member}",
+        "SELECT role FROM memdir.groups WHERE tenant = %(tenant)s AND name = ANY(%(groups)s)",
         _TENANT_ROW,
         _TEAM_ROWS.format(member=f"(SELECT member {from_member})"),
         issuer=issuer,
         subject=clean_text(subject),
+        groups=list(groups),
     )
-    if not rows or not tenants:
+    roles = {row[0] for row in group_rows} | {row[1] for row in rows}
+    role = next((role for role in ROLES if role in roles), None)
+    if role is None or not tenants:
         raise _unknown()
-    member, role, called = rows[0]
-    access = "admin" if role == "admin" else "read_write" if role == "member" else "read_only"
-    own, (name, most) = frozenset(row[0] for row in teams), tenants[0]
-    return Caller(tenant, f"member:{member}", access, role, member, own, frozenset(), name, None, most, called)
+    if not rows:
+        row = {"issuer": issuer, "subject": subject, "name": name, "role": ""}
+        with suppress(ConflictError):  # another request of theirs was faster
+            insert_row(database, tenant, "members", member=uuid4(), **row)
+        return _find_member(database, tenant, issuer, subject, groups, name)
+    member, _, called = rows[0]
+    access = {"admin": "admin", "member": "read_write"}.get(role, "read_only")
+    own, (organisation, most) = frozenset(row[0] for row in teams), tenants[0]
+    return Caller(tenant, f"member:{member}", access, role, member, own, frozenset(), organisation, None, most, called)
 
 
 def make_token_text(data: bytes) -> str:
@@ -209,7 +224,7 @@ def create_token(
     return token, make_token_text(tenant.bytes + token.bytes + secret), expires
 
 
-def insert_row(database: PostgresDatabase, tenant: UUID, table: str, **values: object) -> None:
+def insert_row(database: PostgresDatabase, tenant: UUID, table: str, /, **values: object) -> None:
     """Insert a tenant's row. Raises ConflictError if it exists, NotFoundError if it refers to a missing row."""
     clean = {key: clean_text(value) if isinstance(value, str) else value for key, value in values.items()}
     names, slots = ", ".join(clean), ", ".join(f"%({key})s" for key in clean)
@@ -221,12 +236,12 @@ def insert_row(database: PostgresDatabase, tenant: UUID, table: str, **values: o
         raise NotFoundError("a referenced object was not found") from None
 
 
-def delete_row(database: PostgresDatabase, tenant: UUID, table: str, **key: object) -> Row:
+def delete_row(database: PostgresDatabase, tenant: UUID, from_table: str, /, **key: object) -> Row:
     where = " AND ".join(f"{name} = %({name})s" for name in key)
     try:
         (rows,) = database.write(
             tenant,
-            f"DELETE FROM memdir.{table} WHERE tenant = %(tenant)s AND {where} RETURNING {', '.join(key)}",
+            f"DELETE FROM memdir.{from_table} WHERE tenant = %(tenant)s AND {where} RETURNING {', '.join(key)}",
             **key,
         )
     except errors.ForeignKeyViolation:
@@ -240,7 +255,9 @@ class OidcProvider:
     """One OpenID provider with its keys and the audience that tokens must have. With a `client` ID, users can log in
     there with a browser."""
 
-    def __init__(self, issuer: str, audience: str, client: str = "", secret: str = "") -> None:
+    def __init__(
+        self, issuer: str, audience: str, client: str = "", secret: str = "", groups_claim: str = "groups"
+    ) -> None:
         parts = urlsplit(issuer)
         if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
             raise SettingsError(
@@ -249,6 +266,7 @@ class OidcProvider:
         if not audience:
             raise SettingsError("OIDC needs an audience", key="oidc_audience", hint="use this server's client ID")
         self.issuer, self.audience, self.client, self._secret = issuer, audience, client, secret
+        self.groups_claim = groups_claim
         self._keys: Mapping[str, Any] = {}
         self._described: tuple[float, Mapping[str, Any]] = float("-inf"), {}
         self._read_at = self._tried_at = float("-inf")
@@ -273,6 +291,12 @@ class OidcProvider:
         if not isinstance(claims.get("sub"), str) or not claims["sub"]:
             raise _unknown()
         return claims
+
+    def read_groups(self, claims: Mapping[str, Any]) -> list[str]:
+        groups = claims.get(self.groups_claim)
+        return (
+            [clean_text(name) for name in groups[:_GROUPS] if isinstance(name, str)] if isinstance(groups, list) else []
+        )
 
     def check(self) -> str:
         """Return the issuer. Raises SettingsError if it cannot be used."""

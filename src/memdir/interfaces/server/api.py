@@ -1,15 +1,14 @@
-"""The HTTP API as a table: each endpoint with its schemas, permission and function (docs/server.md).
+"""Stores, memories, versions, files and inbox of the HTTP API (docs/server.md).
 
-Routes, request checks, the OpenAPI description and the MCP tools are made from this table. A function gets a checked `Call` and
-returns a status and a JSON value. The store's plan, `sync.plan.judge_text` and the store's settings decide what can be written
-and what needs review.
+A function gets a `Call`, checked against the schemas of its route (`routes.py`), and returns a status and a JSON value. The
+store's plan, `sync.plan.judge_text` and the store's settings decide what can be written and what needs review.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from psycopg import errors
 
@@ -18,42 +17,21 @@ from memdir.files import check_name
 from memdir.format.frontmatter import digest_of, encode
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, field, replace
-from memdir.interfaces.server import access
 from memdir.interfaces.server.access import Caller, DeniedError, OidcProvider
-from memdir.interfaces.server.schemas import (
-    ANY,
-    AUDIT,
-    FLAG,
-    HEADER,
-    ID,
-    ITEM,
-    MEMBER,
-    NAME,
-    NUMBER,
-    SHA,
-    STORE,
-    STRING,
-    TEAM,
-    TOKEN_ROW,
-    USAGE,
-    VERSION,
-    WAITING,
-    WORDS,
-    WRITTEN,
-    Json,
-    Schema,
-    maybe,
-    one_of,
-    result,
-    rows,
-    table,
-    text,
-    whole,
-)  # fmt: skip
-from memdir.limits import FILE_BYTES, SELECTED
+from memdir.interfaces.server.schemas import HEADER, Json
+from memdir.limits import SELECTED
 from memdir.operations.find import FoundMemory, make_rows
 from memdir.operations.review import decide
-from memdir.operations.write import WriteAction, WriteContext, WriteResult, carry_out, change, undo
+from memdir.operations.write import (
+    WriteAction,
+    WriteContext,
+    WriteResult,
+    carry_out,
+    change,
+    remember,
+    restore,
+    undo,
+)
 from memdir.postgres.database import PostgresDatabase, Row, clean_text, create_store
 from memdir.postgres.search import PostgresSearch
 from memdir.postgres.store import PostgresStore
@@ -67,6 +45,7 @@ from memdir.records import (
     InboxItem,
     InboxKind,
     InboxState,
+    Kind,
     Origin,
     Put,
     ReplaceLine,
@@ -85,9 +64,8 @@ from memdir.text import fold, one_line, shorten
 Answer = tuple[int, Json]
 PLAIN_MODE = "100644"
 find_secrets = partial(find_all_secrets, most=20)  # an error names no more; a text full of secrets would take seconds
-_PAGE, _PAGE_MOST = 100, 1000
+PAGE, PAGE_MOST = 100, 1000
 _HEADER_FIELDS = tuple(key for key in HEADER if key not in ("path", "content_sha256"))
-_FILES_MOST = 2_000  # per push
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +105,10 @@ class Call:
     def ask(self, *statements: str, **values: object) -> list[list[Row]]:
         return self.database.read(self.caller.tenant, *statements, **values)
 
-    def find_store(self, *, write: bool = False, is_reviewed: bool = False) -> "OpenStore":
+    def find_store(self, *, write: bool = False, is_reviewed: bool = False, archived: bool = False) -> "OpenStore":
         """Return the store of the path, by ID or name. Raises NotFoundError if the caller cannot see it.
 
-        `is_reviewed`: the changes were approved and do not need review again.
+        `is_reviewed`: the changes were approved and do not need review again. `archived`: also for writes, if it is archived.
         """
         store_name = self.params["store"]
         (matches,) = self.ask(
@@ -143,17 +121,24 @@ class Call:
             raise NotFoundError("store not found", name=store_name, hint="GET /v1/stores lists them")
         if write and not self.caller.may_write:
             raise DeniedError("this credential is read-only", hint="ask an admin for write access")
-        return OpenStore(self, row, is_reviewed=is_reviewed)
+        opened = OpenStore(self, row, is_reviewed=is_reviewed)
+        if write and opened.facts["archived"] is not None and not archived:
+            raise FormatError("this store is archived", field="store", hint="it can be read and deleted")
+        return opened
 
 
-_STORE_COLUMNS = "store, name, scope, team, owner, review, revision, epoch, memories, bytes, created, agents"
+_STORE_COLUMNS = (
+    "store, name, scope, team, owner, review, revision, epoch, memories, bytes, created, agents,"
+    " archived, pruned, title, description, metadata, updated"
+)
 
 
 class OpenStore:
-    """The store of a request with its database row."""
+    """The store of a request with its database row, as `facts` by column."""
 
     def __init__(self, call: Call, row: Row, *, is_reviewed: bool = False) -> None:
         self.call, self.row, self._is_reviewed = call, row, is_reviewed
+        self.facts = dict(zip(_STORE_COLUMNS.split(", "), row, strict=True))
         self.id, self.name, self.scope, _, _, self.review, *_ = row
         caller, is_shared = call.caller, self.scope == "team"
         self.store = PostgresStore(
@@ -164,7 +149,7 @@ class OpenStore:
             shared=is_shared,
             strict=True,
             find_secrets=find_secrets,
-            review=not row[-1],
+            review=not self.facts["agents"],
             actor=caller.actor,
             actor_name=caller.name,
             clock=call.context.clock,
@@ -172,13 +157,12 @@ class OpenStore:
         )
 
     def render(self) -> Json:
-        id, name, scope, team, _, review, revision, epoch, memories, size, created, agents = self.row
-        may = "read_write" if self.call.caller.may_write else "read_only"
-        return {
-            "id": str(id), "name": name, "scope": scope, "team": None if team is None else str(team), "review": review, "agents": agents,
-            "access": may, "revision": revision, "epoch": epoch, "memories": memories, "bytes": size,
-            "created": created.isoformat(),
-        }  # fmt: skip
+        facts, may = self.facts, "read_write" if self.call.caller.may_write else "read_only"
+        keys = ("name", "scope", "review", "agents", "revision", "epoch", "memories", "bytes")
+        team, created = facts["team"], facts["created"].isoformat()
+        return {"id": str(self.id), "team": None if team is None else str(team), "access": may, "created": created} | {
+            key: facts[key] for key in keys
+        }
 
     def make_context(self, why: str = "") -> WriteContext:
         return WriteContext(self.call.origin(why), self.call.context.clock())
@@ -201,7 +185,8 @@ class OpenStore:
             if result.memory is not None and result.change not in (None, result.memory.header.signature.inode):
                 files = self.store.read_change(result.change or 0).files  # the memory has changed again since
                 digest = next((file.after for file in files if file.path == f"{result.name}.md"), None)
-        return 200, {"version": result.change, "content_sha256": digest, "repeated": result.repeated}
+        facts = {"path": result.name, "action": result.action.value, "repeated": result.repeated}
+        return 200, {"version": result.change, "content_sha256": digest, **facts}
 
     def show_review(self, review: ReviewError) -> Answer:
         return 202, {"review": render_item(self.store.inbox_item(review.item))}
@@ -271,12 +256,14 @@ def show_me(call: Call) -> Answer:
     }  # fmt: skip
 
 
-def list_stores(call: Call) -> Answer:
+def find_stores(call: Call) -> list[OpenStore]:
+    """Return all stores that the caller may see, by name."""
     (store_rows,) = call.ask(f"SELECT {_STORE_COLUMNS} FROM memdir.stores WHERE tenant = %(tenant)s ORDER BY name")
-    visible = [
-        OpenStore(call, row).render() for row in store_rows if call.caller.may_see(row[0], row[2], row[3], row[4])
-    ]
-    return 200, _cut_page(call, "stores", visible, "name")
+    return [OpenStore(call, row) for row in store_rows if call.caller.may_see(row[0], row[2], row[3], row[4])]
+
+
+def list_stores(call: Call) -> Answer:
+    return 200, cut_page(call, "stores", [opened.render() for opened in find_stores(call)], "name")
 
 
 def make_store(call: Call) -> Answer:
@@ -291,6 +278,7 @@ def make_store(call: Call) -> Answer:
     owner = str(caller.member) if scope == "private" else ""
     columns = {"scope": scope, "team": None if team is None else UUID(team), "owner": owner}
     columns |= {key: bool(body.get(key)) for key in ("review", "agents")}
+    columns |= {key: body[key] for key in ("title", "description", "metadata") if key in body}
     store_id = create_store(call.database, caller.tenant, body["name"], **columns)
     return 201, replace(call, params={"store": str(store_id)}).find_store().render()
 
@@ -301,7 +289,7 @@ def show_store(call: Call) -> Answer:
 
 def change_store(call: Call) -> Answer:
     opened = call.find_store(write=True)
-    _check_keeper(call, opened)
+    check_keeper(call, opened)
     columns_given = {key: call.body[key] for key in ("name", "review", "agents") if call.body.get(key) is not None}
     if columns_given:
         columns = ", ".join(f"{key} = %({key})s" for key in columns_given)
@@ -314,8 +302,8 @@ def change_store(call: Call) -> Answer:
 
 
 def delete_store(call: Call) -> Answer:
-    opened = call.find_store(write=True)
-    _check_keeper(call, opened)
+    opened = call.find_store(write=True, archived=True)
+    check_keeper(call, opened)
     deletes = (
         f"DELETE FROM memdir.{table} WHERE tenant = %(tenant)s AND store = %(store)s"
         for table in ("stores", "postings", "terms", "queue")  # the others follow the store
@@ -324,7 +312,7 @@ def delete_store(call: Call) -> Answer:
     return 200, {"deleted": str(opened.id)}
 
 
-def _check_keeper(call: Call, opened: OpenStore) -> None:
+def check_keeper(call: Call, opened: OpenStore) -> None:
     if not (call.caller.is_admin or opened.scope == "private"):
         raise DeniedError("only admins of the organisation can do this")
 
@@ -334,7 +322,7 @@ def _check_keeper(call: Call, opened: OpenStore) -> None:
 
 def list_memories(call: Call) -> Answer:
     store, prefix, after = call.find_store().store, call.query.get("prefix", ""), call.query.get("cursor", "")
-    limit = call.query.get("limit", _PAGE)
+    limit = call.query.get("limit", PAGE)
     page = store.read_page(prefix, after=after, limit=limit + 1)
     listed = [render_header(store, header, digest) for header, digest in page[:limit]]
     return 200, {"memories": listed, "next": listed[-1]["path"] if len(page) > limit else None}
@@ -355,9 +343,28 @@ def write_memory(call: Call) -> Answer:
 
 
 def forget_memory(call: Call) -> Answer:
-    opened, name = call.find_store(write=True), call.params["path"]
+    """Delete a memory, which undo restores; with `purge`, also erase it from history, search, inbox and audit log."""
+    opened, name = call.find_store(write=True, archived=True), call.params["path"]
     check_name(name)
-    return opened.change([Forget(name, call.query.get("content_sha256"))], verb="forget")
+    if not call.query.get("purge"):
+        return opened.change([Forget(name, call.query.get("content_sha256"))], verb="forget")
+    check_keeper(call, opened)
+    if opened.store.read_many([name]):
+        opened.change([Forget(name, call.query.get("content_sha256"))], verb="forget")
+    opened.store.purge(name)
+    return 200, {"version": None, "content_sha256": None, "path": name, "action": "forgotten", "repeated": False}
+
+
+def remember_text(call: Call) -> Answer:
+    """Save a sentence in the memory that it extends or corrects, or as a new one, or forget what it asks to forget."""
+    opened, body = call.find_store(write=True), call.body
+    kind, context = Kind(body["type"]) if "type" in body else None, opened.make_context()
+    return opened.write(lambda: remember([opened.store], body["text"], context, kind=kind, name=body.get("name")))
+
+
+def restore_memory(call: Call) -> Answer:
+    opened, version = call.find_store(write=True), call.body.get("version")
+    return opened.write(lambda: restore(opened.store, call.body["path"], opened.make_context(), change=version))
 
 
 def read_index(call: Call) -> Answer:
@@ -384,7 +391,7 @@ def search_store(call: Call, show: Callable[[Json, Excerpt], Json] = lambda row,
 
 
 def list_versions(call: Call) -> Answer:
-    store, path, limit = call.find_store().store, call.query.get("path"), call.query.get("limit", _PAGE)
+    store, path, limit = call.find_store().store, call.query.get("path"), call.query.get("limit", PAGE)
     changes = store.changes(path, limit=limit + 1, below=call.query.get("before"))
     following = changes[limit - 1].id if len(changes) > limit else None
     return 200, {"versions": [render_version(change) for change in changes[:limit]], "next": following}
@@ -401,8 +408,8 @@ def read_content(call: Call) -> Answer:
 
 
 def redact_version(call: Call) -> Answer:
-    opened = call.find_store(write=True)
-    _check_keeper(call, opened)
+    opened = call.find_store(write=True, archived=True)
+    check_keeper(call, opened)
     number = int(call.params["version"])
     opened.store.redact(number, f"{call.body['path']}.md")
     return 200, render_version(opened.store.read_change(number))
@@ -424,7 +431,7 @@ def change_many(call: Call) -> Answer:
     edits = inbox.parse_edits(call.body["edits"])
     if not edits:
         raise FormatError("there are no edits", field="edits", hint="send at least one edit")
-    _check_file(INDEX_FILE, "\n".join(edit.line for edit in edits if isinstance(edit, ReplaceLine)))
+    check_file(INDEX_FILE, "\n".join(edit.line for edit in edits if isinstance(edit, ReplaceLine)))
     return opened.change(edits, verb=call.body.get("verb") or "edit")
 
 
@@ -433,9 +440,11 @@ def change_many(call: Call) -> Answer:
 
 def list_changed(call: Call) -> Answer:
     """Return the files changed or deleted after a revision, with their current content."""
-    store: Replicated = call.find_store().store
+    opened = call.find_store()
+    store: Replicated = opened.store
     head, since = store.read_head(), call.query.get("since", 0)
-    is_reset = since > head.revision or call.query.get("epoch", head.epoch) != head.epoch
+    is_known = opened.facts["pruned"] <= since <= head.revision  # deletions before are no longer recorded
+    is_reset = not is_known or call.query.get("epoch", head.epoch) != head.epoch
     since = 0 if is_reset else since
     head, written, deleted = store.read_changed(since, content=call.query.get("content", True))
     gone = [(path, None, version, actor, time, None) for path, version, actor, time in deleted if since]
@@ -456,7 +465,7 @@ def push_files(call: Call) -> Answer:
         raise FormatError("a path is repeated", field="files", hint="send each path once")
     versions = {file["path"]: (file.get("before"), file.get("content")) for file in pushed}
     for path, (_, content) in versions.items():
-        _check_file(path, content)
+        check_file(path, content)
 
     def planner(view: StoreView) -> list[FileChange]:
         changes, conflicts = [], []
@@ -495,13 +504,14 @@ class PushConflict(ConflictError):
         self.conflicts = conflicts
 
 
-def _check_file(path: str, content: str | None) -> None:
+def check_file(path: str, content: str | None, *, is_shared: bool = True) -> None:
+    """Raise FormatError or SecretError if this cannot be a file of a store; if not `is_shared`, it may lack frontmatter."""
     data = encode(content or "")
     why = judge_place(path, PLAIN_MODE, len(data))
     if not why and content is not None and is_index_path(path):
         why = next((why for line in content.split("\n") if (why := judge_line(line, find_secrets))), "")
     elif not why and content is not None:
-        why = judge_text(path, data, find_secrets).refused
+        why = judge_text(path, data, find_secrets, is_shared=is_shared).refused
     if why:
         error = SecretError if "secret" in why else FormatError
         raise error(f"{shorten(one_line(path), 80)} cannot be a memory here: {why}", hint="change it and send it again")
@@ -513,7 +523,7 @@ def _check_file(path: str, content: str | None) -> None:
 def list_items(call: Call) -> Answer:
     state = call.query.get("state", InboxState.WAITING.value)
     items = call.find_store().store.inbox(None if state == "all" else state)
-    return 200, _cut_page(call, "items", [render_item(item) for item in items], "id")
+    return 200, cut_page(call, "items", [render_item(item) for item in items], "id")
 
 
 def decide_item(call: Call) -> Answer:
@@ -536,240 +546,10 @@ def _is_own(call: Call, item: InboxItem) -> bool:
     return bool(own_tokens) or who in (call.caller.actor, f"member:{member}")
 
 
-# --- permissions------------------------------------------------------------------------------------------------------
-
-
-def list_members(call: Call) -> Answer:
-    (member_rows,) = call.ask(
-        "SELECT member, issuer, subject, name, role FROM memdir.members WHERE tenant = %(tenant)s"
-    )
-    return 200, _cut_page(call, "members", [_make_row(MEMBER, row) for row in member_rows], "id")
-
-
-def make_member(call: Call) -> Answer:
-    member, body = uuid4(), call.body
-    values = {"issuer": body["issuer"], "subject": body["subject"]}
-    values |= {"name": body.get("name", ""), "role": body["role"]}
-    access.insert_row(call.database, call.caller.tenant, "members", member=member, **values)
-    return 201, {"id": str(member), **values}
-
-
-def change_member(call: Call) -> Answer:
-    update = "UPDATE memdir.members SET role = %(role)s WHERE tenant = %(tenant)s AND member = %(member)s"
-    columns = "RETURNING member, issuer, subject, name, role"
-    values = {"role": call.body["role"], "member": UUID(call.params["id"])}
-    (updated,) = call.database.write(call.caller.tenant, f"{update} {columns}", **values)
-    if not updated:
-        raise NotFoundError("member not found", name=call.params["id"])
-    return 200, _make_row(MEMBER, updated[0])
-
-
-def delete_member(call: Call) -> Answer:
-    access.delete_row(call.database, call.caller.tenant, "members", member=UUID(call.params["id"]))
-    return 200, {"deleted": call.params["id"]}
-
-
-def list_teams(call: Call) -> Answer:
-    teams, members = call.ask(
-        "SELECT team, name FROM memdir.teams WHERE tenant = %(tenant)s ORDER BY name",
-        "SELECT team, member FROM memdir.team_members WHERE tenant = %(tenant)s",
-    )
-    mine = [row for row in teams if call.caller.rules_organisation or row[0] in call.caller.teams]
-    listed = [_make_row(TEAM, (*row, [str(member) for team, member in members if team == row[0]])) for row in mine]
-    return 200, _cut_page(call, "teams", listed, "name")
-
-
-def make_team(call: Call) -> Answer:
-    team = uuid4()
-    access.insert_row(call.database, call.caller.tenant, "teams", team=team, name=call.body["name"])
-    return 201, {"id": str(team), "name": call.body["name"], "members": []}
-
-
-def delete_team(call: Call) -> Answer:
-    access.delete_row(call.database, call.caller.tenant, "teams", team=UUID(call.params["id"]))
-    return 200, {"deleted": call.params["id"]}
-
-
-def join_team(call: Call) -> Answer:
-    team, member = UUID(call.params["id"]), UUID(call.params["member"])
-    access.insert_row(call.database, call.caller.tenant, "team_members", team=team, member=member)
-    return 201, {"team": str(team), "member": str(member)}
-
-
-def leave_team(call: Call) -> Answer:
-    team, member = UUID(call.params["id"]), UUID(call.params["member"])
-    access.delete_row(call.database, call.caller.tenant, "team_members", team=team, member=member)
-    return 200, {"team": str(team), "member": str(member)}
-
-
-def list_tokens(call: Call) -> Answer:
-    columns = "token, name, access, stores, member, expires"
-    where = "tenant = %(tenant)s AND revoked IS NULL ORDER BY created"
-    (token_rows,) = call.ask(f"SELECT {columns} FROM memdir.tokens WHERE {where}")
-    return 200, _cut_page(call, "tokens", [_make_row(table(TOKEN_ROW), row) for row in token_rows], "id")
-
-
-def make_token(call: Call) -> Answer:
-    body, stores = call.body, [UUID(store_id) for store_id in call.body.get("stores", ())]
-    member = None if body.get("member") is None else UUID(body["member"])
-    id, secret, expires = access.create_token(
-        call.database, call.caller.tenant, name=body["name"], access=body["access"], now=call.context.clock(),
-        days=body.get("days", access.TOKEN_DAYS), stores=stores, member=member,
-    )  # fmt: skip
-    row = (id, body["name"], body["access"], stores, member, expires)
-    return 201, _make_row(table(TOKEN_ROW), row) | {"token": secret}
-
-
-def revoke_token(call: Call) -> Answer:
-    update = (
-        "UPDATE memdir.tokens SET revoked = now() WHERE tenant = %(tenant)s AND token = %(token)s AND revoked IS NULL"
-    )
-    (revoked,) = call.database.write(call.caller.tenant, f"{update} RETURNING token", token=UUID(call.params["id"]))
-    if not revoked:
-        raise NotFoundError("token not found", name=call.params["id"])
-    return 200, {"deleted": call.params["id"]}
-
-
-def list_audit(call: Call) -> Answer:
-    (entries,) = call.ask(
-        "SELECT id, at, actor, action, target, status FROM memdir.audit WHERE tenant = %(tenant)s"
-        f" AND id < %(before)s ORDER BY id DESC LIMIT {call.query.get('limit', _PAGE)}",
-        before=clean_text(call.query.get("before") or "g"),
-    )
-    return 200, {"entries": [_make_row(AUDIT, row) for row in entries]}
-
-
-def _cut_page(call: Call, name: str, items: list[Json], key: str) -> Json:
+def cut_page(call: Call, name: str, items: list[Json], key: str) -> Json:
     """Return the items after the cursor, in the order of a key, and the cursor of the following page."""
-    cursor, limit = call.query.get("cursor"), call.query.get("limit", _PAGE_MOST)
+    cursor, limit = call.query.get("cursor"), call.query.get("limit", PAGE_MOST)
     page = sorted(items, key=lambda item: item[key])
     if cursor is not None:
         page = [item for item in page if item[key] > (int(cursor) if isinstance(item[key], int) else cursor)]
     return {name: page[:limit], "next": str(page[limit - 1][key]) if len(page) > limit else None}
-
-
-def show_usage(call: Call) -> Answer:
-    limits, used = call.ask(
-        "SELECT max_stores, max_memories, max_bytes, max_requests FROM memdir.tenants WHERE tenant = %(tenant)s",
-        "SELECT count(*), coalesce(sum(memories), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM memdir.stores"
-        " WHERE tenant = %(tenant)s",
-    )
-    return 200, _make_row(USAGE, (*used[0], *limits[0]))
-
-
-def _make_row(schema: Schema, row: Sequence[object]) -> Json:
-    return {key: _make_value(value) for key, value in zip(schema["properties"], row, strict=True)}
-
-
-def _make_value(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
-    if isinstance(value, list | tuple):
-        return [_make_value(item) for item in value]
-    return str(value) if isinstance(value, UUID) else value
-
-
-# --- the table -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One API operation. `right` is the required permission: read, write or admin; the store's own rules also apply."""
-
-    method: str
-    path: str
-    summary: str
-    work: Callable[[Call], Answer]
-    answers: Mapping[int, Schema]
-    right: str = "read"
-    query: Mapping[str, Schema] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
-    body: Schema | None = None
-    precondition: str | None = None  # where If-Match puts its digest: body or query
-
-
-_S = "/v1/stores/{store}"
-_CONTENT = text(FILE_BYTES)
-_PUSHED = table({"path": text(1000, 1), "before": maybe(SHA), "content": maybe(_CONTENT)}, "path")
-_FILE = result(
-    path=STRING, content_sha256=maybe(STRING), content=maybe(STRING), version=NUMBER, actor=STRING, at=STRING
-)  # fmt: skip
-_FOUND = result(**HEADER, text=STRING, truncated=FLAG, score={"type": "number"})
-_DELETED = result(deleted=STRING)
-_LIMIT = {"limit": whole(1, _PAGE_MOST)}
-_CURSOR = {**_LIMIT, "cursor": text(1000, 1)}
-_PAGED = {**_LIMIT, "before": whole(0)}
-ENDPOINTS = (
-    Endpoint("GET", "/v1/me", "Who is asking", show_me, {200: result(
-        organisation=result(id=STRING, name=STRING), actor=STRING, role=STRING, access=STRING, member=maybe(STRING),
-        teams=rows(STRING), stores=rows(STRING), expires=maybe(STRING))}),
-    Endpoint("GET", "/v1/stores", "Stores", list_stores, {200: result(stores=rows(STORE), next=maybe(STRING))},
-             query=_CURSOR),
-    Endpoint("POST", "/v1/stores", "Make a store", make_store, {201: STORE}, "write", body=table(
-        {"name": NAME, "scope": one_of("team", "private"), "team": maybe(ID), "review": FLAG, "agents": FLAG}, "name")),
-    Endpoint("GET", _S, "One store", show_store, {200: STORE}),
-    Endpoint("PATCH", _S, "Rename a store, or ask for review", change_store, {200: STORE}, "write",
-             body=table({"name": NAME, "review": FLAG, "agents": FLAG})),
-    Endpoint("DELETE", _S, "Delete a store and its content", delete_store, {200: _DELETED}, "write"),
-    Endpoint("GET", f"{_S}/memories", "Memories by path", list_memories,
-             {200: result(memories=rows(result(**HEADER)), next=maybe(STRING))},
-             query={**_LIMIT, "prefix": text(1000), "cursor": text(1000)}),
-    Endpoint("GET", f"{_S}/memories/{{path:path}}", "Read a memory", read_memory,
-             {200: result(**HEADER, content=STRING)}),
-    Endpoint("PUT", f"{_S}/memories/{{path:path}}", "Write a memory", write_memory,
-             {200: WRITTEN, 201: WRITTEN, 202: WAITING}, "write",
-             body=table({"content": _CONTENT, "content_sha256": maybe(SHA), **WORDS}, "content"), precondition="body"),
-    Endpoint("DELETE", f"{_S}/memories/{{path:path}}", "Forget a memory", forget_memory, {200: WRITTEN, 202: WAITING},
-             "write", query={"content_sha256": SHA}, precondition="query"),
-    Endpoint("GET", f"{_S}/index", "MEMORY.md", read_index, {200: result(content=STRING, content_sha256=maybe(STRING))}),
-    Endpoint("GET", f"{_S}/search", "Memories that match a question", search_store,
-             {200: result(memories=rows(_FOUND), skipped=maybe(STRING), complete=FLAG)},
-             query={"q": text(10_000, 1), "limit": whole(1, 50)}, needs=("q",)),
-    Endpoint("GET", f"{_S}/versions", "Versions, newest first", list_versions,
-             {200: result(versions=rows(VERSION), next=maybe(NUMBER))}, query={**_PAGED, "path": text(1000)}),
-    Endpoint("GET", f"{_S}/versions/{{version:int}}", "One version", show_version, {200: VERSION}),
-    Endpoint("POST", f"{_S}/versions/{{version:int}}/redact", "Remove a version's content, keep its trail", redact_version,
-             {200: VERSION}, "write", body=table({"path": text(1000, 1)}, "path")),
-    Endpoint("GET", f"{_S}/contents/{{content_sha256}}", "A recorded content", read_content,
-             {200: result(content=STRING, content_sha256=STRING)}),
-    Endpoint("POST", f"{_S}/undo", "Undo a version", undo_version, {200: result(version=NUMBER, paths=rows(STRING)), 202: WAITING},
-             "write", body=table({"version": maybe(whole(1)), **WORDS})),
-    Endpoint("POST", f"{_S}/changes", "Many edits as one version", change_many, {200: WRITTEN, 202: WAITING}, "write",
-             body=table({"edits": rows(ANY, _FILES_MOST), "verb": text(40), **WORDS}, "edits")),
-    Endpoint("GET", f"{_S}/files", "Files that changed after a revision", list_changed,
-             {200: result(revision=NUMBER, epoch=NUMBER, reset=FLAG, files=rows(_FILE))},
-             query={"since": whole(0), "epoch": whole(0), "content": FLAG}),
-    Endpoint("POST", f"{_S}/files", "Change files as one version", push_files, {
-        200: result(revision=NUMBER, version=maybe(NUMBER), repeated=FLAG,
-                    files=rows(result(path=STRING, content_sha256=maybe(STRING)))), 202: WAITING},
-             "write", body=table({"files": rows(_PUSHED, _FILES_MOST), "verb": text(40), **WORDS}, "files")),
-    Endpoint("GET", f"{_S}/inbox", "Items that need review", list_items, {200: result(items=rows(ITEM), next=maybe(STRING))},
-             query={**_LIMIT, "cursor": text(19, 1, pattern="^[0-9]+$"), "state": one_of("waiting", "approved", "rejected", "all")}),
-    Endpoint("POST", f"{_S}/inbox/{{id:int}}/{{decision}}", "Approve or reject", decide_item,
-             {200: result(item=ITEM, version=maybe(NUMBER))}, "write", body=table({"note": text(1000)})),
-    Endpoint("GET", "/v1/members", "Members", list_members, {200: result(members=rows(MEMBER), next=maybe(STRING))}, "admin",
-             query=_CURSOR),
-    Endpoint("POST", "/v1/members", "Add a member", make_member, {201: MEMBER}, "admin", body=table(
-        {"issuer": text(500, 1), "subject": text(500, 1), "name": text(200), "role": one_of(*access.ROLES)},
-        "issuer", "subject", "role")),
-    Endpoint("PATCH", "/v1/members/{id:uuid}", "Change a member's role", change_member, {200: MEMBER}, "admin",
-             body=table({"role": one_of(*access.ROLES)}, "role")),
-    Endpoint("DELETE", "/v1/members/{id:uuid}", "Remove a member and their tokens", delete_member, {200: _DELETED}, "admin"),
-    Endpoint("GET", "/v1/teams", "Teams", list_teams, {200: result(teams=rows(TEAM), next=maybe(STRING))}, query=_CURSOR),
-    Endpoint("POST", "/v1/teams", "Create a team", make_team, {201: TEAM}, "admin", body=table({"name": NAME}, "name")),
-    Endpoint("DELETE", "/v1/teams/{id:uuid}", "Delete a team", delete_team, {200: _DELETED}, "admin"),
-    Endpoint("PUT", "/v1/teams/{id:uuid}/members/{member:uuid}", "Add a member to a team", join_team,
-             {201: result(team=STRING, member=STRING)}, "admin"),
-    Endpoint("DELETE", "/v1/teams/{id:uuid}/members/{member:uuid}", "Remove a member from a team", leave_team,
-             {200: result(team=STRING, member=STRING)}, "admin"),
-    Endpoint("GET", "/v1/tokens", "Tokens", list_tokens,
-             {200: result(tokens=rows(result(**TOKEN_ROW)), next=maybe(STRING))}, "admin", query=_CURSOR),
-    Endpoint("POST", "/v1/tokens", "Create a token; its text is returned once", make_token,
-             {201: result(**TOKEN_ROW, token=STRING)}, "admin", body=table(
-                 {"name": text(200, 1), "access": one_of(*access.ACCESS), "days": whole(1, access.TOKEN_DAYS_MOST),
-                  "stores": rows(ID, 1000), "member": maybe(ID)}, "name", "access")),
-    Endpoint("DELETE", "/v1/tokens/{id:uuid}", "Revoke a token", revoke_token, {200: _DELETED}, "admin"),
-    Endpoint("GET", "/v1/audit", "Audit log, newest first", list_audit, {200: result(entries=rows(AUDIT))}, "admin",
-             query={**_LIMIT, "before": text(64)}),
-    Endpoint("GET", "/v1/usage", "Usage and limits of the organisation", show_usage, {200: USAGE}),
-)  # fmt: skip

@@ -1,7 +1,7 @@
 """The server as an ASGI application: API routes, health, metrics, OpenAPI description and MCP.
 
 Each request gets an ID, is authenticated, counted against the rate limits of its credential and organisation, and
-checked against its endpoint's schemas. It then waits for its organisation's turn before it occupies a thread: one
+checked against its route's schemas. It then waits for its organisation's turn before it occupies a thread: one
 organisation uses at most half of the connections. Every error is JSON. The log has a JSON line per request and
 unexpected error, without content. The audit log records administration and refusals; stores record their own writes.
 """
@@ -14,11 +14,12 @@ import threading
 import time
 import traceback
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
 import anyio
@@ -29,6 +30,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from memdir.errors import (
     BudgetError,
@@ -43,18 +45,21 @@ from memdir.errors import (
 )
 from memdir.format.frontmatter import digest_of
 from memdir.frozen import replace
-from memdir.interfaces.server.access import Caller, DeniedError, find_caller, insert_row
-from memdir.interfaces.server.api import ENDPOINTS, Call, Endpoint, PushConflict, ServerContext
+from memdir.interfaces.server.access import Caller, DeniedError, delete_row, find_caller, insert_row
+from memdir.interfaces.server.api import Answer, Call, PushConflict, ServerContext
 from memdir.interfaces.server.mcp import make_mcp
-from memdir.interfaces.server.schemas import WORDS, Json, check_value, read_query, render_openapi
+from memdir.interfaces.server.routes import ENDPOINTS, Endpoint, read_query, render_openapi
+from memdir.interfaces.server.schemas import WORDS, Json, check_value
 from memdir.interfaces.web.listen import App, AsgiScope, Receive, Send
-from memdir.postgres.database import clean_text, list_migrations
+from memdir.postgres.database import PostgresDatabase, clean_text, list_migrations
 from memdir.postgres.search import Indexer
 
 T = TypeVar("T")
 BODY_BYTES = 8_388_608  # a push of several files; a memory has at most 1 MiB
 _FAILED_A_MINUTE = 60  # failed logins per address
 _BUCKETS = 10_000
+_BLOCKS = 20  # a process reserves this part of a rate limit at once
+_NOBODY = UUID(int=0)  # the tenant of rates of addresses
 _METADATA = "/.well-known/oauth-protected-resource"
 _KEY = re.compile(r"[!-~]{1,200}")
 # Error class to status and type; the first match wins.
@@ -100,23 +105,48 @@ class JsonLog(logging.Formatter):
         return json.dumps(row, ensure_ascii=False)
 
 
-class RateLimit:
-    """Limits requests or bytes per minute for each key, with token buckets in this process."""
+_RESERVE = (
+    "SELECT set_config('synchronous_commit', 'off', true)",
+    "INSERT INTO memdir.rates (tenant, key, until) VALUES (%(tenant)s, %(key)s, now() + %(seconds)s * interval '1 second')"
+    " ON CONFLICT (tenant, key) DO UPDATE SET until = greatest(memdir.rates.until, now()) + %(seconds)s * interval '1 second'"
+    " WHERE memdir.rates.until <= now() + (60 - %(unit)s) * interval '1 second' RETURNING 1",
+    "SELECT extract(epoch FROM until - now()) - 60 + %(unit)s FROM memdir.rates WHERE tenant = %(tenant)s AND key = %(key)s",
+)
 
-    def __init__(self) -> None:
-        self._buckets: OrderedDict[object, tuple[float, float]] = OrderedDict()
+
+class RateLimit:
+    """Limits requests or bytes per minute for each key of an organisation, in all processes together.
+
+    A row has the time until which the key's requests are paid for, at most a minute ahead. A process reserves several at
+    once, so that few requests wait for the database.
+    """
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self._reserved: OrderedDict[tuple[UUID, str, int], tuple[float, float]] = (
+            OrderedDict()
+        )  # what is left, and until when
         self._lock = threading.Lock()
 
-    def take(self, key: object, limit: int, *, cost: int = 1, now: float | None = None) -> float:
-        """Take `cost` tokens and return 0, or the seconds to wait if none is left. The cost may exceed what is left."""
-        now = time.monotonic() if now is None else now
+    def take(self, tenant: UUID, key: str, limit: int, *, cost: int = 1) -> float:
+        """Take `cost` and return 0, or the seconds to wait if nothing is left. The cost may exceed what is left."""
         with self._lock:
-            left, refilled_at = self._buckets.pop(key, (float(limit), now))
-            left = min(float(limit), left + (now - refilled_at) * limit / 60)
-            self._buckets[key] = (left - cost if left >= 1 else left), now
-            if len(self._buckets) > _BUCKETS:
-                self._buckets.popitem(last=False)
-        return 0.0 if left >= 1 else (1 - left) * 60 / max(limit, 1)
+            left, until = self._reserved.get((tenant, key, limit), (0.0, 0.0))
+            if left >= cost and time.monotonic() < until:
+                self._reserved[tenant, key, limit] = left - cost, until
+                return 0.0
+        block = max(cost, limit // _BLOCKS)
+        unit = 60 / max(limit, 1)
+        values = {"key": key, "seconds": block * unit, "unit": unit}
+        _, taken, ((wait,),) = self._database.write(tenant, *_RESERVE, **values)
+        if not taken:
+            return max(float(wait), 0.1)
+        with self._lock:
+            self._reserved[tenant, key, limit] = block - cost, time.monotonic() + 60
+            self._reserved.move_to_end((tenant, key, limit))
+            if len(self._reserved) > _BUCKETS:
+                self._reserved.popitem(last=False)
+        return 0.0
 
 
 class RateError(MemdirError):
@@ -168,11 +198,13 @@ class ApiServer:
 
     def __init__(self, context: ServerContext, *, public_url: str = "") -> None:
         self.context, self.public_url = context, public_url.rstrip("/")
-        self.rates, self.metrics, self.turns = RateLimit(), Metrics(), TenantTurns(context.database.size)
+        self.rates, self.metrics = RateLimit(context.database), Metrics()
+        self.turns = TenantTurns(context.database.size)
 
     def authenticate(self, headers: Mapping[str, str], address: str) -> Caller:
         """Return the caller. Raises DeniedError or RateError."""
-        credential, organisation = headers.get("authorization", ""), headers.get("memdir-organisation", "")
+        credential = headers.get("authorization", "") or f"Bearer {headers.get('x-api-key', '')}"
+        organisation = headers.get("memdir-organisation", "")
         database, oidc = self.context.database, self.context.oidc
         return self.admit(lambda: find_caller(database, oidc, credential, organisation), address)
 
@@ -196,8 +228,7 @@ class ApiServer:
         try:
             caller = find()
         except DeniedError:
-            if wait := self.rates.take(("failed", address), _FAILED_A_MINUTE):
-                raise RateError(wait) from None
+            self.count_address("failed", address, _FAILED_A_MINUTE)
             raise
         self.count(caller)
         return caller
@@ -206,8 +237,13 @@ class ApiServer:
         """Count a request or the bytes of its body. Raises RateError above the credential's or organisation's limit."""
         limit, cost = (_SCANNED_A_MINUTE, size) if size else (caller.max_requests, 1)
         for actor, factor in ((caller.actor, 1), ("", _ORGANISATION)):
-            if wait := self.rates.take((caller.tenant, actor, bool(size)), limit * factor, cost=cost):
+            if wait := self.rates.take(caller.tenant, f"{actor} {bool(size):d}", limit * factor, cost=cost):
                 raise RateError(wait)
+
+    def count_address(self, what: str, address: str, limit: int) -> None:
+        """Count something that an address did before it logged in. Raises RateError above the limit a minute."""
+        if wait := self.rates.take(_NOBODY, f"{what} {address}", limit):
+            raise RateError(wait)
 
     def run(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> tuple[int, Json]:
         status = 500
@@ -219,22 +255,32 @@ class ApiServer:
             if endpoint.right == "write" and not caller.may_write:
                 raise DeniedError("this credential is read-only", hint="ask an admin for write access")
             call = self._make_call(endpoint, request, caller, body)
-            if call.key and endpoint.right != "read":
-                _check_key(call, [request.method, request.url.path, dict(call.query)])
+            is_keyed = bool(call.key) and endpoint.right != "read"
+            is_kept = is_keyed and not endpoint.is_marked
+            asked = [request.method, request.url.path, dict(call.query)]
+            if is_keyed and (earlier := _find_answer(call, asked, is_kept=is_kept)) is not None:
+                status = earlier[0]
+                return earlier
             try:
                 status, answer = endpoint.work(call)
-            except ConflictError as error:
-                if not call.is_conditional:
-                    raise
-                raise DeniedError(str(error), status=412, hint=error.hint) from None
+            except MemdirError as error:
+                if is_kept:
+                    _forget_key(call)  # nothing was done
+                if isinstance(error, ConflictError) and call.is_conditional:
+                    raise DeniedError(str(error), status=412, hint=error.hint) from None
+                raise
+            if is_kept:
+                _keep_answer(call, status, answer)
             return status, answer
         except MemdirError as error:
             status = render_error(error)[0]
             raise
         finally:
-            is_recorded = "{store}/" in endpoint.path and status < 300 and "redact" not in endpoint.path
-            if endpoint.right != "read" and not is_recorded:
-                target = " ".join(f"{key}={value}" for key, value in request.path_params.items())
+            is_purge = "purge" in request.query_params
+            is_recorded = "{store}/" in endpoint.path and not endpoint.path.endswith(("/redact", "/archive"))
+            if endpoint.right != "read" and (is_purge or status >= 300 or not is_recorded):
+                shown = [item for item in request.path_params.items() if not is_purge or item[0] == "store"]
+                target = " ".join(f"{key}={value}" for key, value in shown)
                 self.note(caller, f"{endpoint.method} {endpoint.path}", target, status)
 
     def _make_call(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> Call:
@@ -300,8 +346,17 @@ def render_error(error: MemdirError) -> tuple[int, Json]:
     return status, {"error": row}
 
 
-def build_app(context: ServerContext, *, public_url: str = "", page: Callable[[ApiServer], App] | None = None) -> App:
-    """Return the application. `page` creates the app for all URLs outside the API."""
+def build_app(
+    context: ServerContext,
+    *,
+    public_url: str = "",
+    page: Callable[[ApiServer], App] | None = None,
+    proxies: Sequence[str] = (),
+) -> App:
+    """Return the application. `page` creates the app for all URLs outside the API.
+
+    `proxies` are addresses or networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
+    """
     server = ApiServer(context, public_url=public_url)
     mcp_app = make_mcp(context)
 
@@ -353,7 +408,8 @@ def build_app(context: ServerContext, *, public_url: str = "", page: Callable[[A
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     if page is not None:
         app.mount("/", page(server))
-    return _LoggedApp(server, app)
+    logged = _LoggedApp(server, app)
+    return cast(App, ProxyHeadersMiddleware(cast(Any, logged), trusted_hosts=list(proxies))) if proxies else logged
 
 
 def _make_endpoint(server: ApiServer, methods: Mapping[str, Endpoint]) -> Callable[[Request], Any]:
@@ -413,7 +469,8 @@ class _McpGate:
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         caller, size = await self._server.find_caller(request), request.headers.get("content-length", "")
-        self._server.count(caller, size=int(size) if size.isdecimal() else 0)
+        if size.isdecimal() and int(size):
+            await run_sync(partial(self._server.count, caller, size=int(size)))
         scope[_ROUTE] = "/mcp"
         scope.setdefault("state", {})["caller"] = caller
         async with self._server.turns.hold(caller.tenant):
@@ -480,18 +537,48 @@ async def show_unexpected(_: Request, error: Exception) -> Response:
     return _answer(500, {"error": row})
 
 
-def _check_key(call: Call, asked: list[object]) -> None:
-    """Raise DeniedError if this idempotency key was used for another request. `why` and `session` may differ."""
+def _find_answer(call: Call, asked: Sequence[object], *, is_kept: bool) -> Answer | None:
+    """Return what was answered to this request, or None at its first time. Raises DeniedError if its idempotency key was
+    used for another request; `why` and `session` may differ. Raises ConflictError if an answer is kept, but not yet."""
     values = {key: value for key, value in call.body.items() if key not in WORDS}
     digest = digest_of(json.dumps([*asked, values], sort_keys=True).encode())
     key = f"{call.caller.actor}:{call.key}"
     try:
         insert_row(call.database, call.caller.tenant, "idempotency", key=key, digest=digest)
     except ConflictError:
-        select = "SELECT digest FROM memdir.idempotency WHERE tenant = %(tenant)s AND key = %(key)s"
-        if call.ask(select, key=key)[0] != [(digest,)]:
-            message, hint = "this Idempotency-Key was used for another request", "use a new key for a new request"
-            raise DeniedError(message, status=422, hint=hint) from None
+        select = "SELECT digest, status, answer FROM memdir.idempotency WHERE tenant = %(tenant)s AND key = %(key)s"
+        for known, status, answer in call.ask(select, key=key)[0]:
+            if known != digest:
+                message, hint = "this Idempotency-Key was used for another request", "use a new key for a new request"
+                raise DeniedError(message, status=422, hint=hint) from None
+            if status is not None:
+                return status, json.loads(answer)
+            if is_kept:
+                message, hint = (
+                    "this request is being answered, or its answer was lost",
+                    "look before you send it again",
+                )
+                raise DeniedError(message, status=422, hint=hint) from None
+    return None
+
+
+def _keep_answer(call: Call, status: int, answer: Json) -> None:
+    values = {"key": f"{call.caller.actor}:{call.key}", "status": status}
+    # A token is shown once, and the text of a memory stays where a purge finds it.
+    short = answer | ({"token": ""} if "token" in answer else {})
+    short |= {
+        key: {**short[key], "edits": [], "evidence": []}
+        for key in ("item", "review")
+        if isinstance(short.get(key), dict)
+    }
+    values["answer"] = json.dumps(short)
+    update = "UPDATE memdir.idempotency SET status = %(status)s, answer = %(answer)s WHERE tenant = %(tenant)s AND key = %(key)s"
+    call.database.write(call.caller.tenant, update, **values)
+
+
+def _forget_key(call: Call) -> None:
+    with suppress(MemdirError):
+        delete_row(call.database, call.caller.tenant, "idempotency", key=f"{call.caller.actor}:{call.key}")
 
 
 def _list_etags(request: Request, name: str) -> list[str]:

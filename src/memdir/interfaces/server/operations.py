@@ -1,47 +1,40 @@
-"""Server administration: start, check, migrate, create tokens, and create, export and delete organisations.
+"""Server administration: start, check, create tokens, and create, change, export, import and delete organisations."""
 
-Without a DSN, a private PostgreSQL server in a folder is used. One process runs it; others connect to it while it runs.
-"""
-
-import fcntl
 import json
 import logging
 import os
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from memdir.errors import MemdirError, NotFoundError, SettingsError
-from memdir.files import write_private
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, SettingsError
 from memdir.frozen import dataclass
 from memdir.interfaces.server.access import OidcProvider, create_token
 from memdir.interfaces.server.api import ServerContext
 from memdir.interfaces.server.app import BODY_BYTES, ApiServer, JsonLog, build_app
-from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.interfaces.server.page import MemberPage
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
-from memdir.postgres.database import APP_ROLE, PostgresDatabase, create_tenant, list_migrations, migrate, run_as_owner
+from memdir.postgres.database import APP_ROLE, PostgresDatabase, list_migrations, run_as_owner
 from memdir.store.contract import utc_now
 
-RUNNING = "running.json"
 _CONNECTIONS = 16
 _LOOPBACK = (HOST, "localhost", "::1")
 # Referenced tables come first. Derived tables are not exported and have no foreign keys.
-KEPT = "tenants members teams team_members tokens audit stores contents files prose changes changed_files inbox recalls".split()
-TABLES = (*KEPT, "search", "searched", "postings", "terms", "idempotency")
-
-
-@dataclass(frozen=True, slots=True)
-class ServerPlace:
-    """The database: its DSNs, or without these the folder of a private PostgreSQL server."""
-
-    folder: Path
-    dsn: str | None = None
-    owner_dsn: str | None = None
+KEPT = (
+    "tenants members groups teams team_members tokens audit stores contents files prose changes changed_files aliases"
+    " inbox recalls"
+).split()
+TABLES = (*KEPT, "search", "searched", "postings", "terms", "idempotency", "sessions", "rates")
+_BATCH = 1_000  # rows per statement of an import
+_NOTE_CREDENTIALS = "INSERT INTO memdir.server (name, value) VALUES ('credentials', 'yes') ON CONFLICT DO NOTHING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,76 +46,39 @@ class ServeOptions:
     oidc_audience: str = ""
     oidc_client_id: str = ""
     oidc_secret_file: str = ""
+    oidc_groups: str = "groups"
+    proxy: tuple[str, ...] = ()
     connections: int = _CONNECTIONS
 
 
-@contextmanager
-def open_place(place: ServerPlace) -> Iterator[tuple[str, str]]:
-    """Provide the DSNs of the owner and the application; the owner's is empty if not configured."""
-    if place.dsn is not None or place.owner_dsn is not None:
-        yield place.owner_dsn or "", place.dsn or ""
-        return
-    place.folder.mkdir(parents=True, exist_ok=True)
-    place.folder.chmod(0o711 if os.geteuid() == 0 else 0o700)  # as root, PostgreSQL runs as another user
-    running = place.folder / RUNNING
-    with open(place.folder / "lock", "ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            try:
-                running_server = json.loads(running.read_text(encoding="utf-8"))
-                owner, app = str(running_server["owner"]), str(running_server["app"])
-            except (OSError, ValueError, KeyError, TypeError):
-                raise SettingsError("another process is starting the server here", hint="try again") from None
-            yield owner, app
-            return
-        cluster = PostgresCluster(place.folder / "postgres")
-        try:
-            cluster.start()
-            owner, app = cluster.create()
-            migrate(owner)
-            write_private(running, json.dumps({"owner": owner, "app": app}).encode())
-            yield owner, app
-        finally:
-            with suppress(FileNotFoundError):
-                running.unlink()
-            cluster.stop()
-
-
-def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None]) -> int:
-    """Serve until the process is stopped. A private database gets an organisation and a token at the first start."""
-    with open_place(place) as (owner, dsn):
-        oidc = _open_oidc(options) if options.oidc_issuer or options.oidc_client_id else None
-        database = PostgresDatabase(dsn, size=options.connections)
-        try:
-            if place.dsn is None and not list_tenants(owner):
-                tenant, token = make_first(owner, database)
-                say(f"organisation {tenant}, admin token (shown once): {token}")
-            if options.host not in _LOOPBACK and oidc is None and not has_credentials(database):
-                hint = "create a token (`memdir serve token`), or pass --oidc-issuer"
-                raise SettingsError("this address is public, but there are no credentials", key="host", hint=hint)
-            context = ServerContext(database, utc_now, oidc)
-            if why := ApiServer(context).check_ready():
-                raise SettingsError(why, key="dsn", hint="`memdir serve --check` shows details")
-            listener = listen(options.port, options.host)
-            host = f"[{options.host}]" if ":" in options.host else options.host
-            address = f"http://{host}:{listener.getsockname()[1]}"
-            say(address)
-            log = logging.StreamHandler()  # standard error
-            log.setFormatter(JsonLog())
-            logging.getLogger().addHandler(log)
-            logging.getLogger("memdir").setLevel(logging.INFO)
-            sys.setswitchinterval(
-                0.0005
-            )  # a request waits for one interval per request that computes, by default 5 ms each
-            app = build_app(context, public_url=options.public_url, page=MemberPage)
-            HttpServer(app, HttpLimits(connections=512, body_bytes=BODY_BYTES)).run([listener])
-        finally:
-            database.close()
+def serve(dsn: str, options: ServeOptions, say: Callable[[str], None]) -> int:
+    """Serve until the process is stopped."""
+    oidc = _open_oidc(options) if options.oidc_issuer or options.oidc_client_id else None
+    database = PostgresDatabase(dsn, size=options.connections)
+    try:
+        if options.host not in _LOOPBACK and oidc is None and not has_credentials(database):
+            hint = "create a token (`memdir serve token`), or pass --oidc-issuer"
+            raise SettingsError("this address is public, but there are no credentials", key="host", hint=hint)
+        context = ServerContext(database, utc_now, oidc)
+        if why := ApiServer(context).check_ready():
+            raise SettingsError(why, key="dsn", hint="`memdir serve --check` shows details")
+        listener = listen(options.port, options.host)
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        say(f"http://{host}:{listener.getsockname()[1]}")
+        log = logging.StreamHandler()  # standard error
+        log.setFormatter(JsonLog())
+        logging.getLogger().addHandler(log)
+        logging.getLogger("memdir").setLevel(logging.INFO)
+        # A request waits for one interval per request that computes, by default 5 ms each.
+        sys.setswitchinterval(0.0005)
+        app = build_app(context, public_url=options.public_url, page=MemberPage, proxies=options.proxy)
+        HttpServer(app, HttpLimits(connections=512, body_bytes=BODY_BYTES)).run([listener])
+    finally:
+        database.close()
     return 0
 
 
-def check(place: ServerPlace, options: ServeOptions) -> list[tuple[str, str, bool]]:
+def check(dsn: str, options: ServeOptions) -> list[tuple[str, str, bool]]:
     """Check the server, and return the name, the result and whether it passed, for each check."""
     rows: list[tuple[str, str, bool]] = []
 
@@ -133,15 +89,14 @@ def check(place: ServerPlace, options: ServeOptions) -> list[tuple[str, str, boo
             rows.append((name, f"{error}. {error.hint}".strip(), False))
         return rows[-1][2]
 
-    with open_place(place) as (_, dsn):
-        database = PostgresDatabase(dsn, size=1, seconds=10.0)
-        try:
-            if note("database", lambda: f"PostgreSQL {database.show('SHOW server_version')}"):
-                note("schema", lambda: _check_schema(database))
-                note("rows", lambda: _check_rows(database))
-                note("credentials", lambda: _check_credentials(database, options))
-        finally:
-            database.close()
+    database = PostgresDatabase(dsn, size=1, seconds=10.0)
+    try:
+        if note("database", lambda: f"PostgreSQL {database.show('SHOW server_version')}"):
+            note("schema", lambda: _check_schema(database))
+            note("rows", lambda: _check_rows(database))
+            note("credentials", lambda: _check_credentials(database, options))
+    finally:
+        database.close()
     if options.oidc_issuer or options.oidc_client_id:
         note("oidc", lambda: _open_oidc(options).check())
     return rows
@@ -179,24 +134,20 @@ def _open_oidc(options: ServeOptions) -> OidcProvider:
         secret = Path(options.oidc_secret_file).read_text(encoding="utf-8").strip() if options.oidc_secret_file else ""
     except (OSError, ValueError) as error:
         raise SettingsError(f"cannot read the OIDC client secret: {error}", key="oidc_secret_file") from None
-    return OidcProvider(options.oidc_issuer, options.oidc_audience, options.oidc_client_id, secret)
+    client = options.oidc_client_id
+    return OidcProvider(options.oidc_issuer, options.oidc_audience, client, secret, options.oidc_groups)
 
 
 def has_credentials(database: PostgresDatabase) -> bool:
     return database.show("SELECT count(*) FROM memdir.server WHERE name = 'credentials'") != "0"
 
 
-def make_first(owner: str, database: PostgresDatabase) -> tuple[UUID, str]:
-    tenant = create_tenant(owner, "default")
-    return tenant, make_token(owner, database, tenant, name="first", access="admin")[0]
-
-
 def make_token(owner: str, database: PostgresDatabase, tenant: UUID, **options: Any) -> tuple[str, str]:
-    if not any(row[0] == tenant for row in list_tenants(owner)):
-        raise NotFoundError("organisation not found", name=str(tenant), hint="see `memdir serve tenant list`")
+    with run_as_owner(owner) as db, db.transaction():
+        _set_tenant(db, tenant)
     _, text, expires = create_token(database, tenant, now=utc_now(), **options)
     with run_as_owner(owner) as db:
-        db.execute("INSERT INTO memdir.server (name, value) VALUES ('credentials', 'yes') ON CONFLICT DO NOTHING")
+        db.execute(_NOTE_CREDENTIALS)
     return text, expires.isoformat()
 
 
@@ -229,12 +180,65 @@ def export_tenant(owner: str, tenant: UUID, target: Path) -> dict[str, int]:
     return counts
 
 
+def import_tenant(owner: str, source: Path) -> dict[str, int]:
+    """Import an organisation from an export into a database that does not have it; return the row counts."""
+    counts: dict[str, int] = {}
+    try:
+        with zipfile.ZipFile(source) as archive, run_as_owner(owner) as db, db.transaction():
+            for name in KEPT:
+                with archive.open(f"rows/{name}.jsonl") as lines:
+                    counts[name] = sum(_import_rows(db, name, batch) for batch in _split_batches(lines))
+            # Search is made anew.
+            db.execute(
+                "INSERT INTO memdir.queue (tenant, store, revision) SELECT tenant, store, revision FROM memdir.stores"
+            )
+            if counts["tokens"]:
+                db.execute(_NOTE_CREDENTIALS)
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise FormatError(
+            f"this is not an export of an organisation: {error}", hint="see `memdir serve tenant export`"
+        ) from None
+    except psycopg.Error as error:
+        raise ConflictError(
+            f"cannot import: {error.diag.message_primary}", hint="delete the organisation first"
+        ) from None
+    return counts
+
+
+def _import_rows(db: Any, table: str, lines: Sequence[bytes]) -> int:
+    rows = [json.loads(line) for line in lines]
+    if table == "tenants":
+        db.execute("SELECT set_config('app.tenant', %s, true)", (str(UUID(rows[0]["tenant"])),))
+        db.execute("INSERT INTO memdir.directory (tenant, name) VALUES (%s, %s)", (rows[0]["tenant"], rows[0]["name"]))
+    # Columns that are newer than the export have their defaults.
+    columns = sql.SQL(", ").join(map(sql.Identifier, rows[0]))
+    insert = "INSERT INTO memdir.{table} ({columns}) SELECT {columns} FROM jsonb_populate_recordset(NULL::memdir.{table}, %s)"
+    statement = sql.SQL(insert).format(table=sql.Identifier(table), columns=columns)
+    return int(db.execute(statement, (Jsonb(rows),)).rowcount)
+
+
+def _split_batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    rest = iter(lines)
+    while batch := list(islice(rest, _BATCH)):
+        yield batch
+
+
+def change_tenant(owner: str, tenant: UUID, limits: Mapping[str, int | None]) -> None:
+    """Set quotas and how many days history and audit log are kept, where None means for ever."""
+    with run_as_owner(owner) as db, db.transaction():
+        _set_tenant(db, tenant)
+        for name, value in limits.items():
+            column = sql.Identifier(name)
+            db.execute(sql.SQL("UPDATE memdir.tenants SET {} = %s WHERE tenant = %s").format(column), (value, tenant))
+        db.execute("UPDATE memdir.directory SET tidied = 'epoch' WHERE tenant = %s", (tenant,))
+
+
 def delete_tenant(owner: str, tenant: UUID) -> dict[str, int]:
     """Delete an organisation; return the row count of each table. Raises MemdirError if rows remain."""
     with run_as_owner(owner) as db, db.transaction():
         _set_tenant(db, tenant)
         before = _count_rows(db, tenant)
-        for name in ("postings", "terms", "queue", "tenants"):
+        for name in ("postings", "terms", "queue", "rates", "tenants"):
             db.execute(f"DELETE FROM memdir.{name} WHERE tenant = %s", (tenant,))
         db.execute("DELETE FROM memdir.directory WHERE tenant = %s", (tenant,))
         if left := {name: count for name, count in _count_rows(db, tenant).items() if count}:

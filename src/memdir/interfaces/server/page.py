@@ -1,20 +1,21 @@
 """The web interface for members of an organisation: their stores, memories, search, history and inbox.
 
-A member enters a token once or logs in at the OIDC provider, and gets a cookie; the server stores a hash of it and checks the
-token or member at every request, so that revoked access ends at once. `/s/STORE` shows the pages of `memdir ui` for that store,
+A member enters a token once or logs in at the OIDC provider, and gets a cookie; the database has a hash of it, and the token or
+member is checked at every request, so that revoked access ends at once. `/s/STORE` shows the pages of `memdir ui` for that store,
 with the permissions of the API. Stores a member cannot see are reported as not found.
 """
 
+import base64
 import hashlib
 import hmac
+import json
 import secrets
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
-from http.cookies import CookieError, SimpleCookie
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
@@ -26,48 +27,41 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from memdir.errors import MemdirError, NotFoundError
-from memdir.frozen import dataclass, replace
+from memdir.frozen import replace
 from memdir.interfaces.server.access import PREFIX, Caller, DeniedError, OidcProvider, find_person, renew_caller
 from memdir.interfaces.server.api import Call, OpenStore, decide_item, list_stores
-from memdir.interfaces.server.app import ApiServer, RateError, find_address, render_error, show_absent, show_unexpected
+from memdir.interfaces.server.app import ApiServer, find_address, render_error, show_absent, show_unexpected
 from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, add_headers
 from memdir.interfaces.web.actions import MEMORY_ACTIONS, SITE_ACTIONS, ActionResult, Form, MergeNeeded, change_many
 from memdir.interfaces.web.app import HERE, make_app, make_templates
 from memdir.interfaces.web.listen import AsgiScope, Receive, Send
 from memdir.interfaces.web.pages import WHO
 from memdir.interfaces.web.site import ORIGIN, Site
+from memdir.postgres.database import clean_text, execute
 from memdir.postgres.search import PostgresSearch
 
 COOKIE, LOGIN_COOKIE = "memdir_session", "memdir_login"
 _SECONDS, _LOGIN_SECONDS = 12 * 3600.0, 600.0  # lifetime of a session, and of a login at the provider
 _LOGINS_A_MINUTE = 60  # logins started per address
 _OIDC = "/login/oidc"  # starts a login, and receives the provider's redirect
-_SESSIONS, _SITES = 10_000, 200  # kept in memory
+_SITES = 200  # kept in memory
 _FORM_BYTES = 4096
 _SITE = "memdir.site"
-K = TypeVar("K")
-V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSession:
-    """A logged-in session. `renew` reads its caller from the database, and raises DeniedError once access has ended."""
-
-    renew: Callable[[], Caller]
-    csrf: str
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
-class BegunLogin:
-    """A login in progress at the provider; the browser's cookie and the provider's response must match it."""
-
-    state: str
-    nonce: str
-    verifier: str
-    organisation: str
-    back: str
-    until: float
+_ADD_SESSION = (
+    "INSERT INTO memdir.sessions (tenant, key, token, subject, groups, until) VALUES"
+    " (%(tenant)s, %(key)s, %(token)s, %(subject)s, %(groups)s, now() + %(seconds)s * interval '1 second')"
+    " ON CONFLICT DO NOTHING"
+)
+_FIND_SESSION = (
+    "SELECT token, subject, groups FROM memdir.sessions WHERE tenant = %(tenant)s AND key = %(key)s AND until > now()"
+)
+_ADD_LOGIN = (
+    "INSERT INTO memdir.logins (key, data, until) VALUES (%(key)s, %(data)s, now() + %(seconds)s * interval '1 second')"
+    " ON CONFLICT DO NOTHING"
+)
+_TAKE_LOGIN = "DELETE FROM memdir.logins WHERE key = %(key)s AND until > now() RETURNING data"
 
 
 class MemberPage:
@@ -75,13 +69,12 @@ class MemberPage:
 
     def __init__(self, server: ApiServer) -> None:
         self._server, self._templates = server, make_templates()
-        self._sessions: OrderedDict[bytes, MemberSession] = OrderedDict()  # by the hash of the cookie
-        self._logins: OrderedDict[bytes, BegunLogin] = OrderedDict()  # by the hash of the cookie, each used once
         self._sites: OrderedDict[tuple[UUID, str, UUID], Site] = OrderedDict()
         self._lock = threading.Lock()
         self._inner = make_app(lambda request: request.scope[_SITE])
         routes = [
             Route("/", self._show_stores),
+            Route("/docs", self._show_api),
             Route("/login", self._show_login),
             Route("/login", self._log_in, methods=["POST"]),
             Route(_OIDC, self._end_login),
@@ -107,16 +100,24 @@ class MemberPage:
         if request.headers.getlist("origin") not in [[origin] for origin in own] or sites:
             raise DeniedError("requests from other sites are refused")
 
-    def _find_session(self, request: Request) -> tuple[Caller, MemberSession]:
-        """Return the current caller and session of the cookie. Raises DeniedError with status 401 if there is none."""
-        key = _read_cookie(request)
-        with self._lock:
-            session = self._sessions.get(key)
-        if session is None or session.until < time.monotonic():
-            raise DeniedError("log in first", status=401, hint="use a token of your organisation")
-        caller = session.renew()
-        self._server.count(caller)
-        return caller, session
+    def _find_session(self, request: Request) -> tuple[Caller, str]:
+        """Return the current caller of the cookie and its CSRF word. Raises DeniedError with status 401 if there is none."""
+        tenant, key, word = _read_session(request)
+        context, oidc = self._server.context, self._server.context.oidc
+        for token, subject, groups in context.database.read(tenant, _FIND_SESSION, key=key)[0]:
+            if token is not None:
+                caller = renew_caller(context.database, tenant, token)
+            elif oidc is not None:
+                claims = {"sub": subject, oidc.groups_claim: list(groups)}
+                caller = find_person(context.database, oidc, claims, str(tenant))
+            else:
+                break
+            self._server.count(caller)
+            return caller, word
+        raise DeniedError("log in first", status=401, hint="use a token of your organisation")
+
+    def _show_api(self, _: Request) -> Response:
+        return self._render("api.html")
 
     def _show_login(self, request: Request) -> Response:
         return self._render("login.html", organisation=request.query_params.get("organisation", ""))
@@ -130,47 +131,49 @@ class MemberPage:
         except MemdirError as error:
             return self._refuse(error, "invalid token")
         number = UUID(caller.actor.removeprefix("token:"))
-        renew = partial(renew_caller, self._server.context.database, caller.tenant, number)
-        return self._open_session(request, RedirectResponse("/", 303), renew)
+        return await self._open_session(request, RedirectResponse("/", 303), caller, token=number)
 
     async def _start_login(self, request: Request) -> Response:
         """Send the browser to the provider, with a cookie that its response must match."""
         self._check_origin(request)
         organisation, oidc = (await _read_form(request))["organisation"].strip(), self._find_oidc()
-        if wait := self._server.rates.take(("login", find_address(request)), _LOGINS_A_MINUTE):
-            raise RateError(wait)
+        await run_in_threadpool(self._server.count_address, "login", find_address(request), _LOGINS_A_MINUTE)
         cookie, state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(4))
         back = (self._server.public_url or str(request.base_url).rstrip("/")) + _OIDC
         try:
             to = await run_in_threadpool(oidc.start_login, back, state, nonce, verifier)
         except MemdirError as error:
             return self._refuse(error)
-        login = BegunLogin(state, nonce, verifier, organisation, back, time.monotonic() + _LOGIN_SECONDS)
-        with self._lock:
-            _keep(self._logins, _hash(cookie), login, _SESSIONS)
+        values = {"key": _hash(cookie), "seconds": _LOGIN_SECONDS}
+        values["data"] = json.dumps([state, nonce, verifier, clean_text(organisation), back])
+        await run_in_threadpool(self._write_shared, _ADD_LOGIN, **values)
         # A page instead of a redirect, because our policy does not allow forms to lead to other sites.
         return self._set_cookie(request, self._render("login.html", to=to), LOGIN_COOKIE, cookie)
 
+    def _write_shared(self, statement: str, **values: object) -> list[Any]:
+        """Run a statement on logins that have begun, which belong to no tenant."""
+        return self._server.context.database.run(lambda db, _: execute(db, statement, **values))[0]
+
     async def _end_login(self, request: Request) -> Response:
-        with self._lock:
-            login = self._logins.pop(_read_cookie(request, LOGIN_COOKIE), None)
+        cookie = request.cookies.get(LOGIN_COOKIE, "")
+        logins = await run_in_threadpool(self._write_shared, _TAKE_LOGIN, key=_hash(cookie)) if cookie else []
         database, oidc, params, claims = self._server.context.database, self._find_oidc(), request.query_params, []
+        state, nonce, verifier, organisation, back = json.loads(logins[0][0]) if logins else ("", "", "", "", "")
 
         def find() -> Caller:
-            code, state = params.get("code", ""), params.get("state", "").encode("utf-8", "replace")
-            is_begun = login is not None and login.until >= time.monotonic()
-            if login is None or not (is_begun and code and hmac.compare_digest(login.state.encode(), state)):
+            code, returned = params.get("code", ""), params.get("state", "").encode("utf-8", "replace")
+            if not (state and code and hmac.compare_digest(state.encode(), returned)):
                 raise DeniedError("the login was not started in this browser", status=401)
-            claims.append(oidc.end_login(code, login.back, login.nonce, login.verifier))
-            return find_person(database, oidc, claims[0], login.organisation)
+            claims.append(oidc.end_login(code, back, nonce, verifier))
+            return find_person(database, oidc, claims[0], organisation)
 
         try:
             caller = await run_in_threadpool(self._server.admit, find, find_address(request))
         except MemdirError as error:
             return self._refuse(error, "the login failed, or you are not a member of this organisation")
-        renew = partial(find_person, database, oidc, {"sub": claims[0]["sub"]}, str(caller.tenant))
+        values = {"subject": clean_text(claims[0]["sub"]), "groups": oidc.read_groups(claims[0])}
         # Also a page, because browsers do not send strict cookies after a redirect from another site.
-        answer = self._open_session(request, self._render("login.html", to="/"), renew)
+        answer = await self._open_session(request, self._render("login.html", to="/"), caller, **values)
         answer.delete_cookie(LOGIN_COOKIE, path="/login", httponly=True, samesite="lax")
         return answer
 
@@ -180,11 +183,10 @@ class MemberPage:
             raise NotFoundError("OIDC login is not configured; use a token")
         return oidc
 
-    def _open_session(self, request: Request, answer: Response, renew: Callable[[], Caller]) -> Response:
-        cookie = secrets.token_urlsafe(32)
-        session = MemberSession(renew, secrets.token_urlsafe(24), time.monotonic() + _SECONDS)
-        with self._lock:
-            _keep(self._sessions, _hash(cookie), session, _SESSIONS)
+    async def _open_session(self, request: Request, answer: Response, caller: Caller, **values: object) -> Response:
+        cookie = base64.urlsafe_b64encode(caller.tenant.bytes + secrets.token_bytes(32)).decode()
+        values = {"token": None, "subject": "", "groups": [], "key": _hash(cookie), "seconds": _SECONDS} | values
+        await run_in_threadpool(partial(self._server.context.database.write, caller.tenant, _ADD_SESSION, **values))
         return self._set_cookie(request, answer, COOKIE, cookie)
 
     def _set_cookie(self, request: Request, answer: Response, name: str, value: str) -> Response:
@@ -202,8 +204,10 @@ class MemberPage:
 
     async def _log_out(self, request: Request) -> Response:
         self._check_origin(request)
-        with self._lock:
-            self._sessions.pop(_read_cookie(request), None)
+        with suppress(MemdirError):
+            tenant, key, _ = _read_session(request)
+            delete = "DELETE FROM memdir.sessions WHERE tenant = %(tenant)s AND key = %(key)s"
+            await run_in_threadpool(partial(self._server.context.database.write, tenant, delete, key=key))
         answer = RedirectResponse("/login", 303)
         answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
         return answer
@@ -219,28 +223,31 @@ class MemberPage:
         request = Request(scope, receive)
         if request.method == "POST":
             self._check_origin(request)
-        caller, session, site = await run_in_threadpool(self._open, request)
+        caller, word, site = await run_in_threadpool(self._open, request)
         # A member's name must not look like one of the authors with a fixed meaning.
         who = caller.name if caller.name and caller.name.lower() not in WHO else caller.actor
         call = Call(self._server.context, caller, {"store": str(request.path_params["store"])}, who=who)
         may = {name: partial(self._act, call, name, action) for name, action in _ACTIONS.items()}
-        known = {**scope, CSRF: session.csrf, _SITE: site, ACTIONS: may, "path_params": {}}
+        known = {**scope, CSRF: word, _SITE: site, ACTIONS: may, "path_params": {}}
         if request.url.path.endswith("/events"):  # waits for changes, in no thread
             return await self._inner(known, receive, send)
         scope["memdir.route"], scope["memdir.caller"] = "/s/{store}", caller
         async with self._server.turns.hold(caller.tenant):
             await self._inner(known, receive, send)
 
-    def _open(self, request: Request) -> tuple[Caller, MemberSession, Site]:
-        caller, session = self._find_session(request)
+    def _open(self, request: Request) -> tuple[Caller, str, Site]:
+        caller, word = self._find_session(request)
         store = Call(self._server.context, caller, {"store": str(request.path_params["store"])}).find_store()
         key = caller.tenant, caller.actor, store.id
         with self._lock:
             site = self._sites.get(key) or _make_site(store)
-            _keep(self._sites, key, site, _SITES)
+            self._sites[key] = site
+            self._sites.move_to_end(key)
+            while len(self._sites) > _SITES:
+                self._sites.popitem(last=False)
         site.can_edit = caller.may_write
         site.can_review = caller.may_write and (caller.is_admin or not store.review)
-        return caller, session, site
+        return caller, word, site
 
     def _act(
         self, call: Call, name: str, action: Callable[..., ActionResult], _: Site, *arguments: Any
@@ -308,23 +315,18 @@ _ACTIONS: Mapping[str, Callable[..., ActionResult]] = {
 }
 
 
-def _keep(cache: "OrderedDict[K, V]", key: K, value: V, limit: int) -> None:
-    cache[key] = value
-    cache.move_to_end(key)
-    while len(cache) > limit:
-        cache.popitem(last=False)
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
 
-def _hash(cookie: str) -> bytes:
-    return hashlib.sha256(cookie.encode("utf-8", "replace")).digest()
-
-
-def _read_cookie(request: Request, name: str = COOKIE) -> bytes:
+def _read_session(request: Request) -> tuple[UUID, bytes, str]:
+    """Return the organisation of the session cookie, its key and its CSRF word, which other sites cannot know."""
+    cookie = request.cookies.get(COOKIE, "")
     try:
-        morsel = SimpleCookie(request.headers.get("cookie", "")).get(name)
-    except CookieError:
-        morsel = None
-    return _hash(morsel.value) if morsel else b""
+        tenant = UUID(bytes=base64.urlsafe_b64decode(cookie)[:16])
+    except ValueError:
+        raise DeniedError("log in first", status=401, hint="use a token of your organisation") from None
+    return tenant, _hash(cookie), _hash(f"csrf {cookie}").hex()[:32]
 
 
 async def _read_form(request: Request) -> Form:

@@ -67,7 +67,7 @@ class HttpConfig(uvicorn.Config):
         self.limits, self.room = limits, min(limits.connections, max(_MIN_CONNECTIONS, room // 2))
         super().__init__(
             _limit_body(app, limits.body_bytes), loop="asyncio", http=BoundedProtocol, ws="none", lifespan="auto", log_config=None,
-            access_log=False, server_header=False, backlog=min(_BACKLOG, self.room), timeout_graceful_shutdown=limits.shutdown,
+            access_log=False, server_header=False, proxy_headers=False, backlog=min(_BACKLOG, self.room), timeout_graceful_shutdown=limits.shutdown,
         )  # fmt: skip
 
     def configure_logging(self) -> None:
