@@ -1,11 +1,15 @@
 """How much is read: the first lines of a file never seen, nothing at all of a directory that has not changed."""
 
 import os
+import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import syscalls
+from clihelp import Cli, memory_text
+from homes import write
 from loads import scaled
 from memdir.store.files import FileStore
 from syscalls import READS
@@ -57,3 +61,21 @@ def test_one_changed_file_is_read_alone(memory: Path) -> None:
     assert done.outcome.value == "New"
     opened = {call.path for call in done.calls if call.name.startswith("open") and call.path.endswith(".md")}
     assert {Path(path).name for path in opened} == {"thing-7.md"}
+
+
+def test_a_large_directory_is_listed_and_saved_to_in_bounded_time(cli: Cli, record_property: Any) -> None:
+    """F3. Processor time of processes of their own: 10 s and 33 s before, with 50,000 files."""
+    count = scaled(50_000)
+    cli.memory.mkdir(parents=True)
+    for number in range(count):
+        write(cli.memory / f"thing-{number}.md", memory_text(f"Thing {number}"))
+    spent, fact = [], ("--type", "feedback", "--description", "Deploys happen on Tuesdays only", "--body", "So.")
+    for command in (("list", "--json"), ("save", "--name", "new", *fact), ("save", "--name", "newer", *fact)):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert cli.real(*command).code == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    record_property(
+        "result", f"{count:,} files: list {spent[0]:.1f} s of processor, save {spent[1]:.1f} and {spent[2]:.1f} s"
+    )
+    assert spent[0] < 1 + count * 3e-4 and max(spent[1:]) < 2 + count * 1e-4

@@ -113,7 +113,7 @@ class PostgresHistory:
             LEFT JOIN memdir.members p ON p.tenant = c.tenant AND (p.member = t.member OR actor = 'member:' || p.member)
             WHERE c.tenant = %(tenant)s AND store = %(store)s AND change = ANY(%(changes)s) AND actor <> ''
         """
-        return dict(self._ask(select, changes=list(changes))[0])
+        return dict(self._ask(select, changes=ids)[0]) if (ids := list(changes)) else {}
 
     def _read(self, where: str, **values: object) -> Iterator[Change]:
         columns = "change, at, verb, who, why, session, undoes, actor"

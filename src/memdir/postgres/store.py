@@ -297,11 +297,14 @@ class PostgresStore(StoreBase):
         (rows,) = self._table.read(_HEAD)
         return self._make_head(rows)
 
+    def find_people(self, changes: Iterable[int]) -> dict[int, str]:
+        return self._history.find_people(changes)
+
     def read_signers(self, names: Collection[str] = ()) -> Mapping[str, Author]:
         if self.scope is not Scope.TEAM:
             return {}
         steps = self._history.find_last_steps(names)
-        people = self._history.find_people(step.id for step in steps.values())
+        people = self.find_people(step.id for step in steps.values())
         return {name: make_author(people[step.id], "", step.at) for name, step in steps.items() if step.id in people}
 
     # Writing

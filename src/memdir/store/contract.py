@@ -172,6 +172,10 @@ class Replicated(Protocol):
         deleted (path, version, actor, time)."""
         ...
 
+    def find_people(self, changes: Iterable[int]) -> dict[int, str]:
+        """Return a dict from change IDs to the name of the member or token that made each, or else its credential."""
+        ...
+
     def redact(self, change: int, path: str) -> None:
         """Remove the content that a change wrote to a file from history, keeping its author, time and digests."""
 

@@ -203,7 +203,7 @@ class ServerRemote:
         rows = {} if answer.get("reset", True) else dict(self._rows)
         for row in answer.get("files", []):
             path, digest, content = str(row["path"]), row.get("content_sha256"), row.get("content")
-            self._authors[path] = make_author(str(row.get("actor") or ""), "", read_time(row.get("at")))
+            self._authors[path] = _make_author(row)
             if digest is None:
                 rows.pop(path, None)
                 continue
@@ -316,7 +316,7 @@ class ServerRemote:
         for file in row["files"]:
             how = "added" if file["before"] is None else "deleted" if file["after"] is None else "changed"
             changes[str(file["path"])] = how
-        return TeamCommit(str(row["version"]), make_author(str(row["actor"]), "", read_time(row["at"])), changes)
+        return TeamCommit(str(row["version"]), _make_author(row), changes)
 
     def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Return texts by version and path; `VERSION^` is the previous version."""
@@ -331,6 +331,10 @@ class ServerRemote:
                 digests[spec, path] = str(sha)
         texts = self.read(digests.values())
         return {spec: texts[sha].decode("utf-8", "surrogateescape") for spec, sha in digests.items() if sha in texts}
+
+
+def _make_author(row: Mapping[str, Any]) -> Author:
+    return make_author(str(row.get("author") or row.get("actor") or ""), "", read_time(row.get("at")))
 
 
 def _split_batches(rows: Sequence[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:

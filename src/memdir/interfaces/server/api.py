@@ -217,10 +217,20 @@ def render_memory(store: PostgresStore, memory: StoredMemory) -> Json:
     return render_header(store, memory.header, memory.digest) | {"content": memory.text}
 
 
-def render_version(change: Change) -> Json:
+def render_version(store: PostgresStore, change: Change) -> Json:
+    return _render_versions(store, [change])[0]
+
+
+def _render_versions(store: PostgresStore, changes: Sequence[Change]) -> list[Json]:
+    people = store.find_people(change.id for change in changes)
+    return [_render_version(change, people.get(change.id, change.actor)) for change in changes]
+
+
+def _render_version(change: Change, author: str) -> Json:
     origin = change.origin
     return {
         "version": change.id, "at": change.at.astimezone(UTC).isoformat(), "verb": change.verb, "actor": change.actor,
+        "author": author,
         "who": origin.who, "why": origin.why, "session": origin.session, "undoes": change.undoes,
         "undone_by": change.undone_by,
         "files": [
@@ -394,12 +404,12 @@ def list_versions(call: Call) -> Answer:
     store, path, limit = call.find_store().store, call.query.get("path"), call.query.get("limit", PAGE)
     changes = store.changes(path, limit=limit + 1, below=call.query.get("before"))
     following = changes[limit - 1].id if len(changes) > limit else None
-    return 200, {"versions": [render_version(change) for change in changes[:limit]], "next": following}
+    return 200, {"versions": _render_versions(store, changes[:limit]), "next": following}
 
 
 def show_version(call: Call) -> Answer:
     store = call.find_store().store
-    return 200, render_version(store.read_change(int(call.params["version"])))
+    return 200, render_version(store, store.read_change(int(call.params["version"])))
 
 
 def read_content(call: Call) -> Answer:
@@ -412,7 +422,7 @@ def redact_version(call: Call) -> Answer:
     check_keeper(call, opened)
     number = int(call.params["version"])
     opened.store.redact(number, f"{call.body['path']}.md")
-    return 200, render_version(opened.store.read_change(number))
+    return 200, render_version(opened.store, opened.store.read_change(number))
 
 
 def undo_version(call: Call) -> Answer:
@@ -448,9 +458,11 @@ def list_changed(call: Call) -> Answer:
     since = 0 if is_reset else since
     head, written, deleted = store.read_changed(since, content=call.query.get("content", True))
     gone = [(path, None, version, actor, time, None) for path, version, actor, time in deleted if since]
+    people = store.find_people({version for _, _, version, *_ in (*written, *gone)})
     files = [
         {
-            "path": path, "content_sha256": digest, "version": version, "actor": actor, "at": time.astimezone(UTC).isoformat(),
+            "path": path, "content_sha256": digest, "version": version, "actor": actor,
+            "author": people.get(version, actor), "at": time.astimezone(UTC).isoformat(),
             "content": None if data is None else bytes(data).decode("utf-8", "replace"),
         }
         for path, digest, version, actor, time, data in (*written, *gone)

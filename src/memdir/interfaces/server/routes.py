@@ -74,7 +74,7 @@ _S = "/v1/stores/{store}"
 _CONTENT = text(FILE_BYTES)
 _PUSHED = table({"path": text(1000, 1), "before": maybe(SHA), "content": maybe(_CONTENT)}, "path")
 _FILE = result(
-    path=STRING, content_sha256=maybe(STRING), content=maybe(STRING), version=NUMBER, actor=STRING, at=STRING
+    path=STRING, content_sha256=maybe(STRING), content=maybe(STRING), version=NUMBER, actor=STRING, author=STRING, at=STRING
 )  # fmt: skip
 _FOUND = result(**HEADER, text=STRING, truncated=FLAG, score={"type": "number"})
 _DELETED = result(deleted=STRING)

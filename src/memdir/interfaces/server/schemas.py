@@ -62,7 +62,7 @@ HEADER: dict[str, Schema] = {
     "modified": STRING, "version": NUMBER, "content_sha256": STRING,
 }  # fmt: skip
 VERSION = result(
-    version=NUMBER, at=STRING, verb=STRING, actor=STRING, who=STRING, why=STRING, session=STRING, undoes=maybe(NUMBER),
+    version=NUMBER, at=STRING, verb=STRING, actor=STRING, author=STRING, who=STRING, why=STRING, session=STRING, undoes=maybe(NUMBER),
     undone_by=maybe(NUMBER),
     files=rows(result(path=STRING, before=maybe(STRING), after=maybe(STRING), redacted=FLAG)),
 )  # fmt: skip
