@@ -91,7 +91,9 @@ class Machine:
         if "PYTHONPATH" in os.environ:
             self.env["PYTHONPATH"] = os.environ["PYTHONPATH"]
         git = ("git", "-C", str(self.project))
-        for command in (("init", "-q"), ("remote", "add", "origin", "https://git.example.org/me/app.git")):
+        author = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
+        origin = ("remote", "add", "origin", "https://git.example.org/me/app.git")
+        for command in (("init", "-q"), origin, (*author, "commit", "-q", "--allow-empty", "-m", "Begin")):
             subprocess.run([*git, *command], env=self.env, check=True)
         self.memory = Path(json.loads(self.run("where", "--json"))["private"]["path"])
         self.folder = self.memory / "team" if form == "team" else self.memory
@@ -162,6 +164,7 @@ def play(form: str, count: int, runs: int, root: Path, port: int) -> dict[str, f
     address = f"http://127.0.0.1:{port}/{name}"
     machine = Machine(folder, form, address)
     machine.fill(count)
+    machine.change(-1)  # memdir records whose directory it is when it first writes
     machine.start()
     machine.sync()
     machine.sync()

@@ -11,8 +11,7 @@ import pytest
 
 from memdir import frozen
 from memdir.frozen import once
-from memdir.records import Evidence, Header, Query
-from memdir.testing import sample_memory
+from memdir.records import Evidence, Query
 from recall_stores import NOW
 from tables import table
 
@@ -140,12 +139,6 @@ def test_super_in_a_record_is_refused() -> None:
 
             def __repr__(self) -> str:
                 return super().__repr__()
-
-
-def _header() -> Header:
-    from memdir.store.memory import MemoryStore
-
-    return MemoryStore().write(sample_memory()).header
 
 
 def test_a_class_made_from_a_record_keeps_its_own_way_of_being_made() -> None:

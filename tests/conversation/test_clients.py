@@ -17,7 +17,6 @@ from memdir.conversation.transcripts import describe_transcript, list_transcript
 from memdir.project.settings import read_environment
 from memdir.store.sessions import read_queue
 from memdir.store.state import read_problems
-from slices import read_slice
 from transcript_writer import said
 
 DATA = Path(__file__).parents[1] / "data" / "clients"
@@ -92,17 +91,6 @@ def test_a_chat_of_gemini_is_read_with_ids_without_wrappers_and_once_after_a_res
     assert all(at.id for at in messages if not at.is_meta)
     for count in range(len(messages) + 2):
         assert read_tail(CHAT, count) == tuple(messages[max(len(messages) - count, 0) :])
-
-
-def test_what_follows_a_message_of_gemini_is_found_by_its_id() -> None:
-    messages = list(read_messages(CHAT))
-    for number, message in enumerate(messages):
-        if message.id:
-            new = read_slice(CHAT, after=message.id, window=3)
-            assert new.found and new.messages == tuple(messages[number + 1 :])
-            assert list(read_messages(CHAT, after=message.id)) == messages[number + 1 :]
-    assert read_slice(CHAT, after="gone", window=3).messages == tuple(messages[-3:])
-    assert list(read_messages(CHAT, after="gone")) == messages
 
 
 HEAD = {"sessionId": "g-1", "projectHash": "0", "startTime": "2026-03-05T10:00:00.000Z", "kind": "main"}

@@ -33,7 +33,6 @@ from memdir.conversation.notes_file import (
     check_notes,
     cut_notes,
     hook_digest,
-    is_empty,
     list_oversize,
     make_template,
     measure_notes,
@@ -77,13 +76,6 @@ def talk(tokens: int = 12_000) -> list[Message]:
         number += 1
         messages.append(said(long_text(900), "assistant", id=f"m{number}"))
     return messages
-
-
-def test_the_template_has_the_ten_sections_each_with_a_description() -> None:
-    assert [at.name for at in TEMPLATE.sections] == SECTIONS
-    assert all(at.description.startswith("_") and at.description.endswith("_") for at in TEMPLATE.sections)
-    assert all(not at.text for at in TEMPLATE.sections) and is_empty(TEMPLATE, TEMPLATE)
-    assert measure_notes(TEMPLATE) < 400
 
 
 def test_what_is_rendered_is_parsed_as_it_was() -> None:
@@ -518,10 +510,3 @@ def test_notes_that_were_taken_away_are_begun_again_from_all_that_is_known(desk:
     desk.update(talk())
     desk.place.path.unlink()
     assert desk.update(talk()).by == "model" and "parser" in desk.find("Session Title")
-
-
-def test_a_broken_record_counts_as_none(desk: Desk) -> None:
-    desk.session.change(lambda at: replace(at, extra={"notes": {"cursor": 3, "tokens": "x", "failures": -1}}))
-    assert desk.update(talk()).by == "model"
-    kept = desk.session.read().extra["notes"]
-    assert isinstance(kept, dict) and kept["failures"] == 0 and kept["tokens"] > 10_000

@@ -264,21 +264,6 @@ def test_nobody_excludes_the_managed_file_and_a_clone_not_the_persons_own(world:
     assert world.names(world.load()) == ["policy/CLAUDE.md"]
 
 
-def test_local_settings_that_git_tracks_count_as_committed(world: World) -> None:
-    write(world.claude / "CLAUDE.md", "user")
-    world.put(".claude/settings.local.json", '{"claudeMdExcludes": ["**/*.md"]}')
-    assert world.names(world.load()) == []
-    git(world.project, "add", "-f", ".claude/settings.local.json")
-    assert world.names(world.load()) == ["home/me/.claude/CLAUDE.md"]
-
-
-@pytest.mark.parametrize("value", ['"**"', "{}", "7", "null", "[[]]", "not json"])
-def test_exclusions_that_are_no_list_of_texts_exclude_nothing(world: World, value: str) -> None:
-    world.put("CLAUDE.md", "x")
-    world.put(".claude/settings.json", f'{{"claudeMdExcludes": {value}}}')
-    assert len(world.load().files) == 1
-
-
 def test_a_worktree_inside_its_repository_skips_what_the_outer_one_checks_in(world: World) -> None:
     for name in ("CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules/r.md"):
         world.put(name, name)

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from homes import make_environment
 from hook_calls import Hooks, wait_for_worker
 from memdir.conversation.tool_calls import find_written_memory
-from memdir.conversation.transcripts import describe_transcript, list_transcripts, read_messages, read_tail
+from memdir.conversation.transcripts import describe_transcript, read_messages
 from memdir.store.state import read_problems
-from slices import read_slice
 from transcript_writer import said
 
 HOOKED = "<qwen:user-prompt-submit-context>a reminder</qwen:user-prompt-submit-context>"
@@ -69,20 +67,6 @@ def test_each_kind_of_record_is_a_message_of_its_author(tmp_path: Path) -> None:
     assert (info.format, info.session, info.cwd) == ("qwen-code", "q-1", "")
 
 
-def test_what_follows_a_message_is_found_by_its_id_and_the_last_ones_by_their_number(tmp_path: Path) -> None:
-    path = chat(tmp_path / "a.jsonl", *TALK)
-    messages = list(read_messages(path))
-    for number, message in enumerate(messages):
-        if message.id not in [later.id for later in messages[number + 1 :]]:
-            new = read_slice(path, after=message.id, window=3)
-            assert new.found and new.messages == tuple(messages[number + 1 :])
-            assert list(read_messages(path, after=message.id)) == messages[number + 1 :]
-    assert read_slice(path, after="gone", window=3).messages == tuple(messages[-3:])
-    assert list(read_messages(path, after="gone")) == messages
-    for count in range(len(messages) + 2):
-        assert read_tail(path, count) == tuple(messages[max(len(messages) - count, 0) :])
-
-
 @pytest.mark.parametrize(
     "first", [{"type": "system", "uuid": "0", "sessionId": "q-1", "systemPayload": {}}, TALK[0], TALK[3]]
 )
@@ -101,16 +85,6 @@ def test_damage_in_a_chat_costs_what_is_damaged(tmp_path: Path) -> None:
 def test_a_failed_call_wrote_nothing(tmp_path: Path) -> None:
     wrote = record("2", "assistant", call("c1", file_path="/m/a.md"), call("c2", file_path="/m/b.md"))
     assert find_written_memory(read_messages(chat(tmp_path / "a.jsonl", wrote, TALK[3])), ["/m"]) == ("/m/a.md",)
-
-
-def test_past_chats_of_a_project_are_found_by_their_working_directory(tmp_path: Path) -> None:
-    environment, root = make_environment(tmp_path), tmp_path / "app"
-    root.mkdir()
-    folder = environment.home / ".qwen" / "projects" / "-app" / "chats"
-    path = chat(folder / "a.jsonl", {**TALK[1], "cwd": str(root)})
-    chat(folder / "b.jsonl", {**TALK[1], "cwd": str(tmp_path)})
-    chat(folder / "c.jsonl", TALK[1])
-    assert [info.path for info in list_transcripts(environment, root)] == [path]
 
 
 def test_a_turn_is_learned_from_a_write_is_checked_and_a_prompt_recalls(tmp_path: Path) -> None:

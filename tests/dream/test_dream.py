@@ -530,14 +530,6 @@ def test_without_a_model_no_log_waits_for_ever(store: FileStore) -> None:
     assert list_undistilled(store) == () and len(store.inbox()) > before
 
 
-def test_a_preview_leaves_the_logs_until_it_is_applied(store: FileStore) -> None:
-    append_log(store, "something happened", now=NOW)
-    patches = preview_dream(store, model=DreamingModel([use(delete("limit-old")), end()], RAISED), now=NOW)
-    assert len(list_undistilled(store)) == 1
-    apply_preview(store, patches.id, now=NOW)
-    assert list_undistilled(store) == ()
-
-
 def test_a_dream_that_was_killed_behind_its_change_does_not_read_the_log_again(store: FileStore) -> None:
     append_log(store, "something happened", now=NOW)
     patches = preview_dream(store, model=DreamingModel([use(delete("limit-old")), end()], RAISED), now=NOW)
@@ -618,21 +610,6 @@ def test_the_folder_of_sets_may_not_be_a_link(store: FileStore, tmp_path: Path) 
     with pytest.raises(PathError):
         preview_dream(store, now=NOW)
     assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-def test_a_purge_leaves_nothing_of_a_memory_in_any_kept_set(store: FileStore) -> None:
-    put(
-        store,
-        "secret-plan",
-        make_text("Plan", "Where the xylophone of the brass band lies", "The xylophone is buried."),
-    )
-    model = DreamingModel([use(delete("secret-plan", "xylophone", "The xylophone is buried.")), end("xylophone")])
-    patches = preview_dream(store, model=model, now=NOW)
-    assert "xylophone" in json.dumps(render_set(patches)) and state.list_sets(store.state)
-    store.purge("secret-plan")
-    assert state.list_sets(store.state) == ()
-    left = [path for path in store.root.rglob("*") if path.is_file() and b"xylophone" in path.read_bytes()]
-    assert left == []
 
 
 def test_a_second_dreamer_is_told_who_dreams(store: FileStore) -> None:

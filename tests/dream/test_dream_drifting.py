@@ -14,7 +14,7 @@ from memdir.dream.by_model import DreamContext, gather
 from memdir.dream.stale import find_drifted, repair_text
 from memdir.format.age import HALF_LIVES
 from memdir.limits import DREAM_REVIEWS
-from memdir.records import InboxItem, Kind
+from memdir.records import InboxItem
 from memdir.store.files import FileStore
 from memdir.testing import ScriptedModel
 from memdir.verify.check import verify
@@ -169,14 +169,6 @@ def test_only_a_few_reviews_wait_at_a_time_and_none_is_asked_twice(memory: Path)
             reject(store, item)
         dream(store, now=NOW)
         assert [item.name for item in items(store, "review")] == ["plan-5", "plan-4", "plan-3"]
-
-
-def test_other_half_lives_ask_for_other_reviews(memory: Path) -> None:
-    put(memory, "plan", "The plan is to move house.", "project", 200)
-    with open_store(memory) as store:
-        lives = {**HALF_LIVES, Kind.PROJECT: 0.0}
-        dream(store, now=NOW, context=DreamContext(half_lives=lives))
-        assert store.inbox() == ()
 
 
 def test_a_model_is_shown_what_drifted_with_what_is_known_of_it(memory: Path, project: Path) -> None:

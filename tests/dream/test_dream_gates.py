@@ -101,15 +101,6 @@ def test_too_few_sessions_are_counted_once_in_ten_minutes(opened: Project) -> No
     assert find_due(opened, now=NOW + 10 * MINUTE).is_due
 
 
-def test_a_count_that_was_enough_is_not_repeated(opened: Project) -> None:
-    add_sessions(opened, "a", "b", "c", "d", "e")
-    assert find_due(opened, now=NOW).is_due
-    for path in (opened.environment.claude_home / "projects" / "some-slug").iterdir():
-        path.unlink()
-    assert find_due(opened, now=NOW + MINUTE).is_due
-    assert find_due(opened, now=NOW + MINUTE, session="a").skip is DreamSkip.SCANNED_LATELY
-
-
 def test_a_dream_since_ends_what_was_counted(opened: Project) -> None:
     add_sessions(opened, "a", "b", "c", "d", "e")
     assert find_due(opened, now=NOW).is_due

@@ -289,14 +289,6 @@ def test_a_state_folder_that_is_a_link_is_refused(memory: Path, tmp_path: Path) 
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_state_may_lie_elsewhere(memory: Path, tmp_path: Path) -> None:
-    with hold_dream(memory, tmp_path / "state", now=NOW):
-        with pytest.raises(LockedError), hold_dream(memory, tmp_path / "state", now=NOW):
-            pass
-        assert [path.name for path in (tmp_path / "state").iterdir()] == [LOCK]
-    assert [path.name for path in memory.iterdir()] == [FILE]
-
-
 def test_a_directory_that_cannot_be_written_is_one_clear_error(memory: Path) -> None:
     dream(memory)
     memory.chmod(0o500)

@@ -55,31 +55,10 @@ def calls(*made: ToolCall) -> Reply:
     return Reply("", Usage(), made, StopReason.CALLS)
 
 
-def test_without_a_model_a_request_is_kept_by_rules(store: FileStore) -> None:
-    done = extract(store, make_talk(), now=NOW)
-    assert done.by == "rules" and len(done.written) == 1 and done.skipped is None
-    assert done.notice == f"[Memory saved: {done.written[0]}.md]"
-    text = store.read(done.written[0]).text
-    assert "we deploy on Tuesdays only, because support is fully staffed then" in text
-    change = store.changes(limit=1)[0]
-    assert (change.verb, change.origin.who) == ("extract", "extractor")
-    assert "u-last"[:8] in change.origin.why
-
-
 def test_nothing_worth_keeping_moves_the_cursor_and_says_so(store: FileStore) -> None:
     talk = make_talk("add a test for the parser")
     done = extract(store, talk, now=NOW)
     assert (done.skipped, done.written, done.cursor) == (ExtractSkip.NOTHING_FOUND, (), make_cursor(talk))
-
-
-def test_only_what_is_new_counts(store: FileStore) -> None:
-    talk = make_talk()
-    first = extract(store, talk, now=NOW)
-    again = extract(store, talk, after=first.cursor, now=NOW)
-    assert (again.skipped, again.written) == (ExtractSkip.NOTHING_NEW, ())
-    more = (*talk, Message("user", "remember that the staging database is reset every Sunday", "u9", NOW))
-    assert len(extract(store, more, after=first.cursor, now=NOW).written) == 1
-    assert len(names(store)) == 2
 
 
 def test_the_same_messages_delivered_twice_are_learned_once(store: FileStore) -> None:
@@ -114,13 +93,6 @@ def test_a_dry_run_tells_and_does_nothing(store: FileStore) -> None:
     done = extract(store, make_talk(), now=NOW, dry_run=True)
     assert done.written and done.reasons[0].quote and "Tuesdays" in done.reasons[0].text
     assert names(store) == [] and store.count_changes() == 0
-
-
-def test_a_request_to_forget_forgets(store: FileStore) -> None:
-    extract(store, make_talk(), now=NOW)
-    done = extract(store, (Message("user", "forget that we deploy on Tuesdays", "u5", NOW),), now=NOW)
-    assert len(done.forgotten) == 1 and names(store) == []
-    assert "forgotten" in done.notice
 
 
 def test_if_the_agent_wrote_memory_itself_nothing_is_learned_and_the_cursor_moves(store: FileStore) -> None:

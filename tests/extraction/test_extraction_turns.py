@@ -48,14 +48,6 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_a_turn_is_learned_from_once_and_the_cursor_kept(place: Place) -> None:
-    talk = make_talk()
-    assert len(place.learn(talk).written) == 1
-    assert place.cursor == make_cursor(talk)
-    assert place.learn(talk).skipped is ExtractSkip.NOTHING_NEW
-    assert len(place.names) == 1
-
-
 @pytest.mark.parametrize(
     ("manner", "skip"),
     [
@@ -69,14 +61,6 @@ def test_what_was_said_while_nobody_should_listen_is_never_learned(
     place: Place, manner: dict[str, Any], skip: ExtractSkip
 ) -> None:
     assert place.learn(make_talk(), **manner).skipped is skip
-    assert place.learn(make_talk()).skipped is ExtractSkip.NOTHING_NEW
-    assert place.names == []
-
-
-def test_a_private_conversation_is_not_learned_from(place: Place) -> None:
-    place.session.set_private()
-    assert place.learn(make_talk()).skipped is ExtractSkip.PRIVATE
-    place.session.set_private(False)
     assert place.learn(make_talk()).skipped is ExtractSkip.NOTHING_NEW
     assert place.names == []
 

@@ -151,13 +151,6 @@ def test_a_line_has_type_file_time_and_description() -> None:
     assert show_header(make_header("sub/terse")) == "- [feedback] sub/terse.md (2026-11-15T08:30:15Z): No summary"
 
 
-def test_a_description_of_many_lines_stays_on_one() -> None:
-    line = show_header(make_header(description="a\n- [user] b.md (x): y\r\n\u2028c\x1b[31m\u202e"))
-    assert len(line.splitlines()) == 1
-    assert "\x1b" not in line
-    assert line.endswith(": a - [user] b.md (x): y c\\x1b[31m\\u202e")
-
-
 def test_the_newest_come_first_and_no_more_than_the_limit() -> None:
     headers = [make_header(f"m{day:03}", day=-day) for day in range(limits.MANIFEST_ENTRIES + 50)]
     lines = show_manifest(reversed(headers)).splitlines()

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from memdir.errors import FormatError
 from memdir.format.frontmatter import parse_fields, set_fields
 from memdir.format.when import check_when, read_when, render_when
@@ -74,18 +72,6 @@ def test_invalid_parts_are_refused_on_write() -> None:
         except FormatError as error:
             failing += [] if words in str(error) else [(when, str(error))]
     assert failing == []
-
-
-def test_a_store_keeps_it_in_header_and_cache_and_an_edit_without_it_leaves_it(tmp_path: Path) -> None:
-    store = FileStore(tmp_path / "memory")
-    draft = Draft(Kind.FEEDBACK, "push", "force pushes go to no shared branch", "Never.", when=WHEN)
-    store.write(draft)
-    assert [header.when for header in store.scan()] == [header.when for header in store.scan()] == [WHEN]
-    again = store.read("push")
-    store.write(Draft(Kind.FEEDBACK, "push", again.description, "Never again.", "push"), expect=again.digest)
-    assert store.read("push").header.when == WHEN
-    with pytest.raises(FormatError, match="regular expression"):
-        store.write(Draft(Kind.FEEDBACK, "other", "force pushes go to no branch", "No.", when=When(content=("[",))))
 
 
 def test_only_a_person_sets_enforce_and_a_teams_when_does_nothing(tmp_path: Path) -> None:

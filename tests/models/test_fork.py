@@ -29,23 +29,6 @@ def test_a_run_ends_when_the_model_calls_no_more() -> None:
     assert (ran.end, ran.turns, ran.calls, ran.refused, ran.text) == (ForkEnd.DONE, 3, 3, 0, "done")
 
 
-def test_the_parents_request_goes_out_unchanged_each_time_and_answers_follow_it() -> None:
-    model = ScriptedModel([calls(call(1, path="a"), call(2, path="b")), "done"])
-    run_fork(model, REQUEST, allow)
-    assert all(request.parent is PARENT and not request.tools and not request.system for request in model.requests)
-    second = model.requests[1].messages
-    assert second[0] == REQUEST.messages[0]
-    assert [message.role for message in second] == ["user", "assistant", "tool", "tool"]
-    assert [message.answers for message in second[2:]] == ["c1", "c2"]
-
-
-def test_what_a_provider_wrote_is_sent_back_as_it_was() -> None:
-    raw = [{"type": "thinking", "signature": "x"}]
-    model = ScriptedModel([Reply("", Usage(), (call(1),), StopReason.CALLS, raw), "done"])
-    run_fork(model, REQUEST, allow)
-    assert model.requests[1].messages[1].raw is raw
-
-
 def test_a_refusal_is_told_and_counted_and_the_run_goes_on() -> None:
     model = ScriptedModel([calls(call(1, "Bash", command="rm -rf /")), "sorry"])
     ran = run_fork(model, REQUEST, lambda _: ToolResult("Refused: no shell", refused=True))

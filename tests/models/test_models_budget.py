@@ -1,9 +1,7 @@
 """The hard stop and the record behind it: kept on disk, right with many processes at once, clear in its words."""
 
-import logging
 import multiprocessing
 import os
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -183,14 +181,6 @@ def test_a_row_holds_figures_and_no_text(tmp_path: Path) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_the_log_line_has_the_cache_figures(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "memdir.models"):
-        ask_metered(lambda request: answer(50, 950, 10), ask(purpose="extract"), make_meter(tmp_path))
-    assert caplog.messages == [
-        "extract openai:gpt-4.1 done: input 1,000: cached 950 (95.0%), stored 0, fresh 50; output 10, $0.0007"
-    ]
-
-
 def test_weeks_are_summed_by_project_and_purpose(tmp_path: Path) -> None:
     meter = make_meter(tmp_path)
     for days, project, purpose in ((0, "/a", "extract"), (0, "/a", "extract"), (7, "/a", "select"), (200, "/b", "x")):
@@ -265,14 +255,6 @@ def test_status_survives_a_damaged_record(tmp_path: Path) -> None:
     path.write_bytes(b"not a database at all" * 100)
     done = cli("status")
     assert done.code == 0 and "usage.db" in done.out
-
-
-def test_the_file_is_an_ordinary_database(tmp_path: Path) -> None:
-    meter = make_meter(tmp_path)
-    ask_metered(lambda request: answer(1), ask(), meter)
-    with sqlite3.connect(meter.path) as db:
-        assert db.execute("SELECT count(*) FROM requests").fetchone() == (1,)
-    db.close()
 
 
 def test_an_endpoint_that_reports_nothing_is_not_free_of_the_caps(tmp_path: Path) -> None:

@@ -96,13 +96,6 @@ def test_a_draft_renews_the_memory_it_names() -> None:
     assert len(staging.staged) == 1
 
 
-def test_two_drafts_of_one_title_do_not_share_a_file() -> None:
-    _, staging = make()
-    first = staging.save(Draft(Kind.PROJECT, "Deploys", "Deploys go out on Tuesday mornings only", "One."))
-    second = staging.save(Draft(Kind.PROJECT, "Deploys!", "Deploys of the mobile app need a tag", "Two."))
-    assert first != second
-
-
 def test_a_run_can_go_back_to_an_earlier_point() -> None:
     _, staging = make()
     point = staging.copy()

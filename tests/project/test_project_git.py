@@ -24,13 +24,6 @@ def test_outside_git_the_working_directory_is_the_root(tmp_path: Path) -> None:
     assert (root.path, root.kind, root.note) == (tmp_path, "plain", "")
 
 
-def test_a_folder_inside_a_repository_leads_to_its_top(tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "app")
-    (repository / "src" / "deep").mkdir(parents=True)
-    root = find_root(repository / "src" / "deep")
-    assert (root.path, root.kind) == (repository, "git")
-
-
 def test_a_worktree_shares_the_root_of_its_repository(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "app")
     worktree = make_worktree(repository)

@@ -184,16 +184,6 @@ def test_the_directory_setting_is_taken_from_policy_then_user(tmp_path: Path) ->
         assert (place.path, place.rule) == (home / source, f"autoMemoryDirectory in {source} settings")
 
 
-@pytest.mark.parametrize("source", ["project", "local"])
-@pytest.mark.parametrize("directory", ["~/.ssh", "{root}/.claude/planted"])
-def test_files_of_an_unpacked_archive_never_choose_the_directory(tmp_path: Path, source: str, directory: str) -> None:
-    claude(tmp_path, source, autoMemoryDirectory=directory.format(root=project(tmp_path)))
-    places = places_of(tmp_path)
-    assert places.private.rule == "default"
-    assert "cannot choose" in verdicts(places.private)[f"autoMemoryDirectory in {source} settings"]
-    assert any("cannot choose" in note for note in places.notes)
-
-
 @pytest.mark.parametrize("name", ["CLAUDE_CONFIG_DIR", "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "XDG_STATE_HOME"])
 @pytest.mark.parametrize("source", ["local", "project"])
 def test_the_env_table_of_a_projects_settings_chooses_no_place(tmp_path: Path, source: str, name: str) -> None:

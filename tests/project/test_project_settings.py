@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from homes import git, make_environment, make_repository, write
+from homes import make_environment, write
 from memdir.errors import DiskError, SettingsError
 from memdir.project.paths import read_claude_settings
 from memdir.project.settings import (
@@ -370,17 +370,6 @@ def test_a_broken_file_is_empty_with_a_note(tmp_path: Path, text: str) -> None:
     found = read_claude_settings(environment, tmp_path / "app")
     assert not (found.policy or found.local or found.project or found.user)
     assert sorted(note.split(" is ignored")[0] for note in found.notes) == sorted(str(p) for p in files.values())
-
-
-def test_a_local_file_that_git_tracks_counts_as_committed(tmp_path: Path) -> None:
-    root = make_repository(tmp_path / "app")
-    environment, files = claude_files(tmp_path, root)
-    write(files["user"], '{"autoMemoryEnabled": false}')
-    write(files["local"], '{"autoMemoryEnabled": true}')
-    assert not read_claude_settings(environment, root).local_is_committed
-    git(root, "add", "-f", ".claude/settings.local.json")
-    found = read_claude_settings(environment, root)
-    assert found.local_is_committed and "counts as committed" in found.notes[0]
 
 
 def test_every_setting_has_its_row_and_every_row_its_setting() -> None:

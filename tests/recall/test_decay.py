@@ -46,14 +46,6 @@ def test_of_two_equal_memories_the_one_that_aged_less_by_the_table_comes_first(
     assert rank(memory)[0] == first
 
 
-def test_another_half_life_turns_the_order_round(memory: Path) -> None:
-    put(memory, "plan", "project", 20)
-    put(memory, "person", "user", 60)
-    assert rank(memory) == ["person", "plan"]
-    assert rank(memory, project=3000) == ["plan", "person"]
-    assert rank(memory, project=0, user=1) == ["plan", "person"]
-
-
 def test_a_verified_memory_counts_as_fresh_as_its_verification(memory: Path) -> None:
     put(memory, "checked", "project", 200, "verified: 2026-11-15\n")
     put(memory, "written", "project", 30)

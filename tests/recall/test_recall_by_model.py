@@ -15,7 +15,6 @@ from memdir.recall.pipeline import recall
 from memdir.recall.prefetch import SCHEMA, ModelSelector, parse_selected
 from memdir.records import Evidence, Header, Kind, Pick, Query, Reply, Scope, Signature
 from memdir.store.files import FileStore
-from memdir.store.memory import MemoryStore
 from memdir.store.sessions import SessionFile
 from memdir.testing import ScriptedModel
 from recall_stores import NOW, overlap, put
@@ -161,27 +160,6 @@ def test_surfaced_memories_are_not_in_the_list_and_the_rest_stays_the_same_to_th
     assert [line for line in lines[0] if "deploy-03" not in line and "deploy-07" not in line] == lines[1]
     assert [line for line in lines[1] if "deploy-01" not in line] == lines[2][:-1], "a new memory is added at the end"
     assert [at.header.name for at in second.memories] == ["deploy-01"], "what was surfaced cannot be chosen again"
-
-
-def test_a_recall_by_a_model_that_fails_says_who_answered() -> None:
-    store = put(MemoryStore(), "deploy-steps")
-
-    def local(query: Query, headers: Sequence[Header], limit: int) -> list[Pick]:
-        return [Pick(at.header, at.score, at.evidence, by="local") for at in overlap(query, headers, limit)]
-
-    selector = ModelSelector(ScriptedModel([UnreachableError("no line")]), local)
-    assert recall([store], "how do we deploy", selector=selector, now=NOW).selector == "local"
-
-
-def test_of_many_the_list_is_filled_by_age() -> None:
-    many = [header(f"note-{number:03}", "deploy" if number < 3 else "other", day=number) for number in range(240)]
-    model = ScriptedModel([answer("note-239.md")])
-    ModelSelector(model, overlap)(Query("how do we deploy", now=NOW), many, 5)
-    lines = model.requests[0].messages[0].text.split("\n")[2:]
-    shown = [line.split(" ")[2] for line in lines]
-    assert len(shown) == MANIFEST_ENTRIES
-    assert {"note-000.md", "note-001.md", "note-002.md"} <= set(shown), "what matches"
-    assert shown[-1] == "note-239.md" and shown[3] == "note-043.md", "the others are the newest"
 
 
 def test_a_lambda_is_a_model() -> None:

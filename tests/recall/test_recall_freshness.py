@@ -2,10 +2,8 @@
 
 import os
 import shutil
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from sqlite3 import connect
 
 from homes import git, write
 from memdir.format.frontmatter import set_fields
@@ -43,11 +41,6 @@ def set_time(path: Path, moment: datetime) -> None:
     os.utime(path, (moment.timestamp(), moment.timestamp()))
 
 
-def replace_file(path: Path, text: str, moment: datetime) -> None:
-    """As git, rsync and most sync tools write: a new file, moved into place."""
-    put(path.with_name(path.name + ".new"), text, moment).replace(path)
-
-
 def since(store: FileStore, name: str, now: datetime = NOW) -> datetime:
     return find_ages(store, [store.read(name)], now=now)[name]
 
@@ -80,13 +73,6 @@ def test_without_history_the_file_says_itself(memory: Path) -> None:
 def test_a_file_that_says_nothing_counts_from_its_time_of_change(memory: Path) -> None:
     put(memory / "ports.md", PLAIN, NOW - 90 * DAY)
     assert since(FileStore(memory), "ports") == NOW - 90 * DAY
-
-
-def test_a_shared_memory_counts_from_its_commit(memory: Path) -> None:
-    put(memory / "team" / "ports.md", PLAIN, NOW)
-    store = FileStore(memory)
-    write_authors(store.state, {"team/ports": Author("A teammate", "", NOW - 20 * DAY)})
-    assert since(store, "team/ports") == NOW - 20 * DAY
 
 
 def test_what_a_sync_brought_is_as_old_as_its_commit(memory: Path) -> None:
@@ -144,17 +130,6 @@ def test_a_touch_counts_before_and_after_it_was_noticed(memory: Path) -> None:
         assert since(store, "terse-replies", later) == touched
 
 
-def test_a_checkout_of_the_same_bytes_is_no_touch(memory: Path) -> None:
-    clock = Clock(NOW - 40 * DAY)
-    with FileStore(memory, clock=clock) as store:
-        store.write(sample_memory())
-        path = memory / "terse-replies.md"
-        replace_file(path, path.read_text(encoding="utf-8"), NOW + 500 * DAY)
-        assert since(store, "terse-replies", NOW + 600 * DAY) == NOW - 40 * DAY
-        store.note_outside()
-        assert since(store, "terse-replies", NOW + 600 * DAY) == NOW - 40 * DAY
-
-
 def test_the_real_git_switching_there_and_back_makes_nothing_young(tmp_path: Path) -> None:
     memory = tmp_path / "repository"
     memory.mkdir()
@@ -177,18 +152,6 @@ def test_the_real_git_switching_there_and_back_makes_nothing_young(tmp_path: Pat
         assert since(store, "terse-replies", NOW + 9000 * DAY) == NOW - 40 * DAY
 
 
-def test_a_file_from_before_memdir_keeps_its_age_through_a_checkout(memory: Path) -> None:
-    path = put(memory / "ports.md", PLAIN, NOW - 90 * DAY)
-    with FileStore(memory, clock=Clock(NOW)) as store:
-        store.note_outside()
-        replace_file(path, PLAIN, NOW - DAY)
-        assert since(store, "ports") == NOW - 90 * DAY
-        store.note_outside()
-        assert since(store, "ports") == NOW - 90 * DAY
-        set_time(path, NOW - timedelta(hours=2))
-        assert since(store, "ports") == NOW - timedelta(hours=2)
-
-
 def test_a_file_from_before_memdir_is_not_made_younger_by_pin_dream_or_undo(memory: Path) -> None:
     put(memory / "ports.md", PLAIN, NOW - 60 * DAY)
     with FileStore(memory, clock=Clock(NOW)) as store:
@@ -204,14 +167,6 @@ def test_a_file_from_before_memdir_is_not_made_younger_by_pin_dream_or_undo(memo
         found = store.read("ports")
         store.edit("ports", found.text + "\nMore.\n", expect=found.digest)
         assert since(store, "ports") == NOW
-
-
-def test_what_a_file_says_of_its_age_counts_through_a_pin(memory: Path) -> None:
-    put(memory / "ports.md", SAID, NOW - DAY)
-    with FileStore(memory, clock=Clock(NOW)) as store:
-        before = since(store, "ports")
-        store.pin("ports")
-        assert since(store, "ports") == before == datetime(2026, 3, 4, 10, tzinfo=UTC)
 
 
 def test_an_edit_by_somebody_else_is_a_change(memory: Path) -> None:
@@ -250,21 +205,6 @@ def test_a_damaged_history_costs_nothing_but_its_knowledge(memory: Path) -> None
     put(memory / "ports.md", SAID, NOW - 5 * DAY)
     write(memory / ".memdir" / "history.db", "no database at all" * 99)
     assert since(FileStore(memory), "ports") == datetime(2026, 3, 4, 10, tzinfo=UTC)
-
-
-def test_a_history_from_before_there_were_dates_still_serves(memory: Path) -> None:
-    with FileStore(memory, clock=Clock(NOW - 40 * DAY)) as store:
-        store.write(sample_memory())
-    with closing(connect(memory / ".memdir" / "history.db")) as db, db:
-        db.execute("ALTER TABLE files DROP COLUMN since_ns")
-        db.execute("ALTER TABLE files DROP COLUMN touched_ns")
-        db.execute("DROP TABLE seen")
-        db.execute("ALTER TABLE recalls DROP COLUMN moment")
-        db.execute("PRAGMA user_version = 4")
-    assert since(FileStore(memory), "terse-replies") == NOW - 40 * DAY
-    with FileStore(memory) as again:
-        again.note_outside()
-        assert since(again, "terse-replies") == NOW - 40 * DAY
 
 
 def test_a_renamed_memory_is_as_old_as_before(memory: Path) -> None:

@@ -98,14 +98,6 @@ def test_a_changed_file_is_read_alone_and_a_new_one_too(store: FileStore, tmp_pa
     assert refresh(store, tmp_path / "index.db") == ["fresh.md"]
 
 
-def test_a_changed_file_is_found_by_its_new_words_only(store: FileStore) -> None:
-    assert ask(store.root, "part3")[:1] == ["note-3"]
-    write_memory(store.root, "note-3", "Now about marmalade and nothing else")
-    assert ask(store.root, "marmalade")[:1] == ["note-3"]
-    with closing(Catalog(find_index(store), open_words())) as catalog:
-        assert "part3" not in catalog.find_terms(["part3"])
-
-
 def test_a_removed_file_is_gone_without_a_read(store: FileStore, tmp_path: Path) -> None:
     refresh(store, tmp_path / "index.db")
     (store.root / "note-4.md").unlink()

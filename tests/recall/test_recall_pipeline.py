@@ -52,16 +52,6 @@ def names(found: Sequence[object]) -> list[str]:
     return [at.header.name for at in found]  # type: ignore[attr-defined]
 
 
-def test_what_fits_is_found_read_and_told_where_it_lies(store: FileStore) -> None:
-    found = recall([store], "how do we deploy this", selector=overlap, now=NOW)
-    assert names(found.memories) == ["deploy-freeze", "deploy-steps"] == names(list(found)) == names(found.picks)
-    assert found.skipped is None and found.query == "how do we deploy this" and found.selector == "local"
-    assert found.elapsed_ms > 0
-    first = found.memories[0]
-    assert first.path == str(store.root / "deploy-freeze.md") and first.text == "All about deploy-freeze."
-    assert first.score == 1.0 and not first.truncated and first.digest == store.read("deploy-freeze").digest
-
-
 def test_no_more_than_asked_for_and_five_by_default() -> None:
     store = MemoryStore()
     for number in range(8):

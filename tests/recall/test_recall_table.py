@@ -66,14 +66,6 @@ def test_neighbours_come_nearest_first_and_never_include_the_word_itself(table: 
         assert make_term(word) not in dict(pairs)
 
 
-def test_a_known_word_has_a_vector_and_a_weight(table: WordTable) -> None:
-    found = table.vector(make_term("guitar"))
-    assert found is not None
-    values, weight = found
-    signed = struct.unpack(f"{table.dim}b", values)
-    assert len(values) == table.dim and max(map(abs, signed)) == 127 and weight > 0
-
-
 @pytest.mark.parametrize("word", ["zorbelin", "", "\n", "記憶", "\ud800", "a" * 10_000, "guitar\npiano"])
 def test_an_unknown_word_is_rare_and_near_nothing(table: WordTable, word: str) -> None:
     assert table.find(word) is None

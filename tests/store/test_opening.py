@@ -5,7 +5,7 @@ import pytest
 
 import memdir
 from homes import git
-from memdir.errors import PathError, SettingsError
+from memdir.errors import SettingsError
 from memdir.records import Kind, Scope
 from memdir.store.open import open_project, open_store
 from memdir.testing import sample_memory
@@ -34,34 +34,6 @@ def test_a_project_and_the_user_each_have_a_store(tmp_path: Path, project: Path)
     opened.close()
 
 
-def test_a_sub_folder_and_a_worktree_share_the_store(tmp_path: Path, project: Path) -> None:
-    git(project, "commit", "--allow-empty", "-m", "start")
-    git(project, "worktree", "add", str(tmp_path / "home" / "tree"))
-    (project / "src").mkdir()
-    roots = {
-        open_project(cwd, environ=environ(tmp_path)).private.root
-        for cwd in (project, project / "src", tmp_path / "home" / "tree")
-    }
-    assert len(roots) == 1
-    own = open_project(tmp_path / "home" / "tree", environ=environ(tmp_path, MEMDIR_WORKTREE="own"))
-    assert own.private.root not in roots
-
-
-def test_two_projects_with_one_slug_are_not_mixed(tmp_path: Path, project: Path) -> None:
-    first = open_project(project, environ=environ(tmp_path))
-    first.private.write(sample_memory())
-    other = project.with_name("my-app")
-    other.mkdir()
-    git(other, "init")
-    with pytest.raises(PathError, match="already belongs to"):
-        open_project(other, environ=environ(tmp_path))
-    project.rename(project.with_name("elsewhere"))
-    moved = open_project(other, environ=environ(tmp_path))
-    moved.private.pin("terse-replies")
-    record = json.loads((moved.private.state / "project.json").read_text(encoding="utf-8"))
-    assert record["root"] == str(other), "the record follows a project that moved to a path with the same slug"
-
-
 def test_memory_that_is_off_is_not_written(tmp_path: Path, project: Path) -> None:
     opened = open_project(project, environ=environ(tmp_path, CLAUDE_CODE_DISABLE_AUTO_MEMORY="1"))
     with pytest.raises(SettingsError, match="memory is off here"):
@@ -80,13 +52,6 @@ def test_open_store_finds_the_project_from_the_working_directory(_home: Path, tm
     assert store.root.is_relative_to(_home / ".claude" / "projects")
     assert open_store(cwd=tmp_path / "plain", scope=Scope.USER).root == _home / ".claude" / "memory"
     assert Kind("user") is Kind.USER
-
-
-def test_state_never_lies_in_a_work_tree(tmp_path: Path, project: Path) -> None:
-    opened = open_project(project, environ=environ(tmp_path), directory=project / ".claude" / "memory")
-    opened.private.write(sample_memory())
-    opened.private.scan()
-    assert sorted(path.name for path in (project / ".claude" / "memory").iterdir()) == ["MEMORY.md", "terse-replies.md"]
 
 
 def test_the_clock_can_be_set_for_tests(tmp_path: Path, project: Path) -> None:

@@ -1,12 +1,10 @@
 """Many edits as one change: all or none, each seeing the ones before it, once for each mark."""
 
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,7 +29,6 @@ from memdir.records import (
     Save,
     Scope,
 )
-from memdir.store import history
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.plan import FileChange, is_index_path
@@ -134,24 +131,6 @@ def test_a_later_edit_sees_what_an_earlier_one_leaves(store: Store) -> None:
     assert list_memories(store.changes()[0]) == ["second.md", "third.md"]
     assert store.index().count("](second.md)") == store.index().count("](third.md)") == 1
     assert "[Renamed](second.md)" in store.index() and "brief" not in store.index()
-
-
-def test_a_memory_rewritten_and_then_forgotten_is_forgotten(store: Store) -> None:
-    edit = rewrite(store, "second")
-    store.change([edit, Forget("second", expect=edit.expect)], verb="dream")
-    with pytest.raises(NotFoundError):
-        store.read("second")
-    store.undo()
-    assert store.read("second").digest == edit.expect
-
-
-def test_a_digest_of_what_the_batch_itself_made_is_expected_too(make: Callable[..., Store]) -> None:
-    other = make()
-    made = other.write(sample_memory())
-    store = make()
-    edits: list[Edit] = [Save(sample_memory()), Rewrite("terse-replies", made.text + "More.\n", made.digest)]
-    assert store.change(edits, verb="extract").dropped == ()
-    assert store.read("terse-replies").text == made.text + "More.\n"
 
 
 def test_what_comes_to_nothing_is_no_change(make: Callable[..., Store]) -> None:
@@ -273,24 +252,6 @@ def test_a_mark_of_any_text_is_kept_across_processes(memory: Path) -> None:
         store.change([Save(draft("Fourth"))], verb="extract", mark="a \ud800 surrogate")
     assert FileStore(memory).has_mark("a \ud800 surrogate")
     assert not FileStore(memory.parent / "nothing").has_mark("m")
-
-
-def test_a_history_of_version_2_is_read_and_learns_marks(memory: Path) -> None:
-    state = memory / ".memdir"
-    state.mkdir(parents=True)
-    with closing(sqlite3.connect(state / history.FILE)) as db:
-        db.execute("PRAGMA journal_mode = WAL")
-        old = "".join(history.MIGRATIONS[:2])
-        db.executescript(f"BEGIN; {old} PRAGMA user_version = 2; COMMIT;")
-        db.execute("INSERT INTO acts VALUES (1, '2026-01-01T00:00:00+00:00', 'save', 'person', '', '', NULL, 0)")
-        db.commit()
-    reader = FileStore(memory)
-    assert (
-        not reader.has_mark("m") and [change.verb for change in reader.changes()] == ["save"] and reader.inbox() == ()
-    )
-    assert reader.change([Save(draft("Fourth"))], verb="extract", mark="m").change == 2
-    assert reader.change([Save(draft("Fifth"))], verb="extract", mark="m").repeated
-    assert FileStore(memory).has_mark("m") and len(FileStore(memory).changes()) == 2
 
 
 @pytest.mark.slow

@@ -112,27 +112,6 @@ def test_the_ledger_keeps_the_newest_rows_and_the_head_of_a_query(store: FileSto
     assert len(rows[1].query) == LEDGER_QUERY_CHARS and "surrogate" in rows[0].query
 
 
-def test_a_history_of_version_1_is_read_and_grows_a_ledger(memory: Path) -> None:
-    state = memory / ".memdir"
-    state.mkdir(parents=True)
-    with closing(sqlite3.connect(state / history.FILE)) as db:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.executescript(f"BEGIN; {history.MIGRATIONS[0]} PRAGMA user_version = 1; COMMIT;")
-        db.execute("INSERT INTO acts VALUES (1, '2026-01-01T00:00:00+00:00', 'save', 'person', '', '', NULL, 0)")
-        db.commit()
-    reader = FileStore(memory)
-    assert (
-        reader.recalls("a") == ()
-        and reader.count_recalls().by_name == {}
-        and [change.verb for change in reader.changes()] == ["save"]
-    )
-    reader.note_recalls([row("a")])
-    assert reader.recalls("a") == (row("a"),) and len(reader.changes()) == 1
-    store = FileStore(memory)
-    store.write(sample_memory())
-    assert [change.verb for change in store.changes()] == ["save", "save"] and store.recalls("a") == (row("a"),)
-
-
 def test_a_purge_takes_the_rows_and_the_queries_with_it(recall_log: StoreBase) -> None:
     store = recall_log
     store.write(sample_memory())

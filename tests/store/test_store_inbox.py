@@ -83,18 +83,6 @@ def add(store: Store, *items: InboxItem) -> tuple[int, ...]:
     return tuple(at.id for at in store.inbox_add(items))
 
 
-def test_what_waits_is_there_for_the_next_process(memory: Path) -> None:
-    given = item("s1:4", Save(sample_memory()))
-    with FileStore(memory) as store:
-        assert store.inbox() == () and store.inbox_find("s1:4") is None
-        assert not memory.exists(), "looking makes nothing"
-        (kept,) = store.inbox_add([given])
-    assert kept == replace(given, id=1)
-    again = FileStore(memory)
-    assert again.inbox() == (kept,) == (again.inbox_item(1),) and again.inbox_find("s1:4") == kept
-    assert again.changes() == () and again.scan() == ()
-
-
 def test_the_same_thing_waits_once(store: Store) -> None:
     first = store.inbox_add([item("a"), item("b")])
     later = replace(item("a"), at=NOW + timedelta(days=1))

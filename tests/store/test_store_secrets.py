@@ -296,15 +296,6 @@ def test_save_and_edit_warn_and_name_no_value(tmp_path: Path) -> None:
     assert quiet.err == ""
 
 
-def test_a_team_save_is_refused_in_one_line_and_leaves_no_trace(tmp_path: Path) -> None:
-    cli = Cli(tmp_path)
-    refused = cli("save", "--type", "reference", "--name", "team/bot", "--description", "How the deploy bot signs in",
-                  "--body", f"It signs in with {GITHUB}")  # fmt: skip
-    assert "a GitHub token (github-token) in line" in refused.refusal and GITHUB not in refused.err + refused.out
-    for path in (tmp_path / "home").rglob("*"):
-        assert not path.is_file() or GITHUB.encode() not in path.read_bytes(), path
-
-
 def test_an_exception_of_the_persons_own_lets_a_team_save_pass(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     write(

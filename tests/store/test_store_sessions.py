@@ -43,25 +43,6 @@ def test_a_conversation_that_never_was_has_an_empty_record_and_no_file(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_record_is_kept_from_one_process_to_the_next(tmp_path: Path) -> None:
-    SessionFile(tmp_path, "s1").change(
-        lambda at: replace(
-            at, surfaced={"a": SurfacedMemory("d1", 10), "sub/b": SurfacedMemory("d2", 5)}, read=frozenset({"c"})
-        )
-    )
-    session = SessionFile(tmp_path, "s1")
-    session.set_private()
-    session.set_ignoring()
-    record = SessionFile(tmp_path, "s1").read()
-    assert (
-        record.surfaced == {"a": SurfacedMemory("d1", 10), "sub/b": SurfacedMemory("d2", 5)}
-        and record.surfaced_bytes == 15
-    )
-    assert record.has("a") and record.has("c") and not record.has("b")
-    assert record.private and record.ignoring
-    assert SessionFile(tmp_path, "s2").read() == SessionRecord()
-
-
 def test_files_are_for_the_owner_alone(tmp_path: Path) -> None:
     session = SessionFile(tmp_path / "state", "s1")
     session.note_read(["a"])

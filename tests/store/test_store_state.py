@@ -1,6 +1,5 @@
 """The files of memdir's own: the list that a purge walks, and who wrote what a team shares."""
 
-from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -38,15 +37,6 @@ from memdir.store.state import (
     write_table,
 )
 from memdir.sync.sync import LOCK as SYNC_LOCK
-
-WHEN = datetime(2026, 3, 5, 12, tzinfo=UTC)
-
-
-def test_authors_come_back_as_they_were_written(tmp_path: Path) -> None:
-    authors = {"team/deploys": Author("Reviewer", "r@example.invalid", WHEN), "team/名前": Author("作者")}
-    write_authors(tmp_path, authors)
-    assert read_authors(tmp_path) == authors
-    assert (tmp_path / AUTHORS).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"a": 1, "b": {"name": 7}}', "\xff", "[" * 100_000])

@@ -295,10 +295,8 @@ def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Messag
 def make_plain_messages(record: Json) -> Iterator[Message]:
     """Yield the messages of a `{"role", "content"}` object in the format of Anthropic or OpenAI."""
     role, content = as_text(record.get("role")), record.get("content")
-    sent_at = next(
-        (time for key in ("timestamp", "created_at", "at", "date") if (time := read_time(as_text(record.get(key))))),
-        None,
-    )
+    times = [time for key in ("timestamp", "created_at", "at", "date") if isinstance(time := record.get(key), str)]
+    sent_at = next(filter(None, map(read_time, times)), None)
     text = join_texts(content)
     yield from list_results(content, sent_at=sent_at)
     if role in ("tool", "function"):

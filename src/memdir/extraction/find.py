@@ -283,8 +283,8 @@ def _find_match(sentence: Sentence, language: RequestLanguage, now: datetime) ->
     for category, patterns in language.rules.items():
         if asks and category not in _EXPLICIT:
             break
-        for pattern in patterns:
-            tries = (compile_pattern(pattern).match(text, offset) for offset in offsets[category in _WHOLE])
+        for pattern in [compile_pattern(pattern) for pattern in patterns]:
+            tries = [pattern.match(text, offset) for offset in offsets[category in _WHOLE]]
             match = next((hit for hit in tries if hit and not has(language.reported, text[: hit.start()])), None)
             if not match:
                 continue

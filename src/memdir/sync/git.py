@@ -103,11 +103,12 @@ class TeamClone:
     def run(
         self, *arguments: str, stdin: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
     ) -> GitResult:
-        """Run git once and return the result, even if git fails. `limit` is the maximum size of the files it writes."""
+        """Run git once and return the result, even if git fails. `limit` is the maximum size of the files it writes, if it
+        writes any."""
         settings = [*_QUIET, *(f"fetch.fsck.{name}=ignore" for name in _NAMES)]
         options = [part for setting in settings for part in ("-c", setting)]
         git = ["git", f"--git-dir={self.path}", "--no-pager", "--no-replace-objects", *options, *arguments]
-        command = ["sh", "-c", _LIMITED, str(limit // _BLOCK), *git]
+        command = ["sh", "-c", _LIMITED, str(limit // _BLOCK), *git] if limit else git
         environ = make_git_environ(self._environment, remote)
         return _run(command, stdin, environ, seconds or self.deadline - monotonic())
 
@@ -208,7 +209,7 @@ class GitRemote:
         return hash_blob(data)
 
     def find_head(self) -> str:
-        result = self._copy.run("ls-remote", self.address, f"refs/heads/{self.branch}", remote=self.address)
+        result = self._copy.run("ls-remote", self.address, f"refs/heads/{self.branch}", remote=self.address, limit=0)
         if result.code != 0:
             raise make_git_error("ls-remote", result)
         return result.out.decode("ascii", "replace").partition("\t")[0]

@@ -10,11 +10,11 @@ was killed, its pending merge base is used if the change with its idempotency ke
 """
 
 import json
-import marshal
 import os
 import re
+import stat
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -29,7 +29,7 @@ from memdir.errors import DiskError, MemdirError, PathError, SettingsError
 from memdir.format.frontmatter import decode
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import asdict, dataclass, field, fill, replace
-from memdir.limits import TEAM_DUE_MINUTES, TEAM_NEWS
+from memdir.limits import NAME_DEPTH, TEAM_DUE_MINUTES, TEAM_NEWS
 from memdir.project.paths import MEMBERSHIP, find_address
 from memdir.records import TEAM_FOLDER
 from memdir.store.files import FileStore
@@ -532,18 +532,33 @@ def look(parts: Iterable[SyncPart], *facts: object) -> str:
     rows: list[object] = [__version__, *map(str, facts)]
     latest = time.time_ns() - _SETTLED_NS
     for part in parts:
-        folders: dict[str, guard.Stat] = {}
         try:
             with guard.open_existing(part.store.root) as root:
-                files = {} if root is None else guard.read_signatures(root, part.folder, folders)
-                files[INDEX_FILE] = () if root is None else guard.read_stat(root, part.locate(INDEX_FILE))
-        except MemdirError:
+                index = () if root is None else guard.read_stat(root, part.locate(INDEX_FILE))
+                is_missing = root is None or not os.path.isdir(part.store.root / part.folder)
+                stats = [] if root is None or is_missing else list(_sum_stats(root, part.folder))
+        except (MemdirError, OSError):
             return ""
-        if max((facts[3] for facts in files.values() if facts), default=0) > latest:
+        if max((sums[-1] for _, sums in (*stats, ("", index)) if sums), default=0) > latest:
             return ""
-        rows += [part.prefix, [*folders.items()], files, find_stat(part.store.state / part.point_file)]
-    # Version 2 of the format depends only on equal values, not on whether they are the same object.
-    return sha256(marshal.dumps(rows, 2)).hexdigest()
+        rows += [part.prefix, stats, index, find_stat(part.store.state / part.point_file)]
+    return sha256(repr(rows).encode()).hexdigest()
+
+
+def _sum_stats(root: int, folder: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the path, stat and sums of its files' stats for each folder, the latest time last. A file that was added,
+    removed or replaced changes the times of its folder; one that was overwritten in place has a new time itself."""
+    segments = tuple(folder.split("/")) if folder else ()
+    with guard.open_folder(root, segments) as handle, os.scandir(handle) as entries:
+        own = os.fstat(handle)
+        named = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries if entry.name[0] != "."]
+    times = [facts.st_ctime_ns for _, facts in named if not stat.S_ISDIR(facts.st_mode)]
+    sizes = [facts.st_size for _, facts in named if not stat.S_ISDIR(facts.st_mode)]
+    yield folder, (own.st_ino, own.st_mtime_ns, own.st_ctime_ns, sum(times), sum(sizes), max(times, default=0))
+    for name, facts in named:
+        is_searched = len(segments) + 1 < NAME_DEPTH and (folder or name.casefold() != "logs")
+        if is_searched and stat.S_ISDIR(facts.st_mode):
+            yield from _sum_stats(root, f"{folder}/{name}" if folder else name)
 
 
 def find_stat(path: Path) -> tuple[int, ...]:

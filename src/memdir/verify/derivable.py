@@ -88,8 +88,8 @@ def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[Reason]:
     # Skip links to files outside the root, and unreadable files.
     names = [name for name in _list_instructions(root) if _is_inside(root, root / name)]
     for name, reading in zip(names, [read_head(root / name, _FILE_BYTES) for name in names], strict=True):
-        text = (reading.data or b"").decode("utf-8", "replace")
-        theirs = {fold_words(sentence) for sentence in _list_sentences(text)}
+        text = reading.data.decode("utf-8", "replace") if reading.data else ""
+        theirs = {fold_words(sentence) for sentence in _list_sentences(text)} if text else set()
         for key in [key for key in ours if key in theirs]:
             yield f"“{shorten(ours.pop(key), _SHOWN)}” is already in an instruction file", name
 

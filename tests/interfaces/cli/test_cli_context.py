@@ -46,14 +46,6 @@ def test_a_file_shows_what_reading_it_would_add(cli: Cli) -> None:
     assert "added" in cli("context", "--file", "src/app.ts").out
 
 
-def test_a_prompt_makes_its_directories_and_a_list_makes_none(cli: Cli) -> None:
-    cli("context", "--json", CLAUDE_CODE_DISABLE_CLAUDE_MDS="1")
-    assert not cli.memory.exists()
-    told = cli("prompt", MEMDIR_TEAM="1")
-    assert (cli.memory / "team").is_dir() and f"created {cli.memory / 'team'}" in told.err and "created" not in told.out
-    assert cli("prompt", MEMDIR_TEAM="1").err == ""
-
-
 def test_people_are_told_in_lines(cli: Cli) -> None:
     out = cli("context").out
     for words in (

@@ -172,28 +172,3 @@ def test_what_is_not_there_is_refused_before_anything_happens(cli: Cli, opened: 
         told = cli("inbox", *wrong)
         assert told.code == 2 and told.err.count("\n") == 1, wrong
     assert cli("inbox", "nothing").code == 2
-
-
-def test_a_forgotten_and_purged_memory_leaves_the_inbox(cli: Cli, opened: Project) -> None:
-    opened.private.inbox_add([item(), item(Rewrite("staging-first", "x", "y"), name="staging-first")])
-    cli("inbox", "approve", "1")
-    assert cli("inbox").lines == []
-    assert cli("forget", "staging-first", "--purge", "--yes").code == 0
-    left, closed = cli("inbox", "--all", "--json").json
-    assert (closed["state"], closed["title"], closed["name"]) == ("rejected", "", None)
-    assert (left["id"], left["state"], left["title"], left["name"]) == ("1", "approved", "", None)
-    assert cli("inbox", "show", "1", "--json").json["payload"] == {}
-
-
-def test_numbers_and_verbs_are_completed(cli: Cli, opened: Project) -> None:
-    assert opened.user is not None
-    opened.private.inbox_add([item(), item(title="two")])
-    opened.user.inbox_add([item(title="for all")])
-
-    def complete(*words: str) -> str:
-        typed = " ".join(("memdir", *words))
-        return cli.real(_MEMDIR_COMPLETE="bash_complete", COMP_WORDS=typed, COMP_CWORD=str(len(words))).out
-
-    assert "plain,approve" in complete("inbox", "")
-    assert complete("inbox", "show", "u").split() == ["plain,u1"]
-    assert {"plain,1", "plain,2", "plain,u1"} <= set(complete("inbox", "approve", "").split())

@@ -121,14 +121,6 @@ def test_why_remembers_what_is_gone_and_refuses_what_never_was(cli: Cli) -> None
     assert "no memory named" in cli("why", "nobody").refusal
 
 
-def test_purging_takes_a_memory_out_of_why(cli: Cli) -> None:
-    cli("recall", DEPLOY)
-    cli("forget", "deploy-steps", "--purge", "--yes")
-    assert "no memory named" in cli("why", "deploy-steps").refusal
-    state = cli.memory / ".memdir"
-    assert not [path.name for path in state.iterdir() if path.is_file() and b"deploy-steps" in path.read_bytes()]
-
-
 PIECES = [
     "--json", "--explain", "--no-semantic", "--session", "--session=s", "--session=", "--tools=a,b", "--tools",
     "--limit", "--limit=3", "--limit=0", "--limit=x", "--limit=007", "3", "word", "two words", "--", "-", "",

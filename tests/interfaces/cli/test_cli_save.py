@@ -9,15 +9,6 @@ def project_memory(cli: Cli, *more: str, description: str = "Merge freeze for th
     return cli("save", "--type", "project", "--description", description, *more)
 
 
-def test_a_memory_is_saved_with_its_index_line(cli: Cli) -> None:
-    saved = cli.save()
-    assert saved.code == 0 and saved.err == ""
-    assert saved.lines == ["saved terse-replies (feedback, private)", f"  {cli.memory / 'terse-replies.md'}"]
-    text = (cli.memory / "terse-replies.md").read_text(encoding="utf-8")
-    assert "**Why:** The diff is read anyway." in text and "**How to apply:** In every reply." in text
-    assert "(terse-replies.md)" in (cli.memory / "MEMORY.md").read_text(encoding="utf-8")
-
-
 def test_cues_are_kept_in_the_file_and_find_the_memory(cli: Cli) -> None:
     cli("save", "--name", "terse", *GOOD, "--cue", "wrap up the refactoring for me", "--cue", "what did you change?")
     text = (cli.memory / "terse.md").read_text(encoding="utf-8")

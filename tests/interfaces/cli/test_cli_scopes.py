@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from clihelp import Cli, Result, memory_text
-from memdir.store.state import Author, write_authors
 
 TOKEN = "ghp_" + "aB3dE6gH9kLm2" * 2 + "pQr5sTu7vW"
 FACT = (
@@ -96,19 +95,6 @@ def test_a_team_memory_is_saved_in_its_own_folder_and_index_and_signed(cli: Cli)
     assert cli("list", "--scope", "team", "--json").json[0]["author"] == "On Call"
 
 
-def test_somebody_elses_memory_carries_their_name(cli: Cli) -> None:
-    cli.file("team/tracker", memory_text("Tracker"))
-    cli("save", "--name", "deploys", *FACT)
-    write_authors(cli.memory / ".memdir", {"team/tracker": Author("Reviewer](x.md)\x1b[2J")})
-    assert rows(cli)["team/tracker"]["author"] == "Reviewer (x.md) x1b 2J" and rows(cli)["deploys"]["author"] is None
-    (cli.memory / "team" / "MEMORY.md").write_text("# Ours\n\n- [Tracker](tracker.md) — bugs\n", encoding="utf-8")
-    assert '— bugs (by "Reviewer (x.md) x1b 2J")' in cli("show").out
-    cli("edit", "team/tracker", "--body", "Another place.")
-    assert rows(cli)["team/tracker"]["author"] == "On Call", "who changed it last"
-    cli("forget", "team/tracker")
-    assert "tracker" not in (cli.memory / ".memdir" / "team-authors.json").read_text(encoding="utf-8")
-
-
 def test_a_team_that_is_off_is_listed_but_neither_loaded_nor_recalled(cli: Cli) -> None:
     saved = cli("save", "--name", "deploys", "--scope", "team", *FACT, MEMDIR_TEAM="0")
     assert saved.code == 0 and "config set team true" in saved.err
@@ -146,20 +132,6 @@ def test_nothing_about_a_person_comes_into_what_others_share_by_any_way(cli: Cli
     assert "cannot contain user memories" in cli("undo", str(outside["id"]), *where).refusal
     assert "cannot contain user memories" in cli("restore", name, *where).refusal
     assert rows(cli, *where)[name]["type"] == "project"
-
-
-def test_a_secret_is_refused_in_what_others_share_and_warned_of_elsewhere(cli: Cli) -> None:
-    own_folder(cli)
-    for scope in ("team", "project"):
-        said = cli("save", "--name", "x", "--scope", scope, *FACT[:-1], f"Use {TOKEN}.").refusal
-        assert "github-token" in said and TOKEN not in said
-    told = cli("save", "--name", "x", "--json", *FACT[:-1], f"Use {TOKEN}.")
-    assert told.code == 0 and TOKEN not in told.out + told.err and "github-token" in told.json["warnings"][0]
-    edited = cli("edit", "x", "--json", "--body", f"Use {TOKEN} now.")
-    assert "github-token" in edited.json["warnings"][0] and TOKEN not in edited.out + edited.err
-    refused = cli("save", "--name", "x", *FACT[:-1], f"Take {TOKEN}.")
-    assert refused.code == 1 and TOKEN not in refused.out + refused.err
-    assert "github-token" in cli("promote", "x").refusal and rows(cli)["x"]["scope"] == "private"
 
 
 def test_what_is_remembered_privately_leaves_the_teams_memory_alone(cli: Cli) -> None:

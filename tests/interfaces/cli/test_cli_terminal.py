@@ -20,16 +20,6 @@ def cli(tmp_path: Path) -> Cli:
     return Cli(tmp_path, TERM="xterm-256color", LC_ALL="C.UTF-8")
 
 
-def test_a_list_is_coloured_and_fits(cli: Cli) -> None:
-    cli.save("terse-replies", "Text.", "--pin")
-    cli.file("wide", memory_text("Wide", "日本語のとても長い説明文" * 20))
-    code, text = show(cli, "list")
-    assert code == 0 and COLOR.search(text)
-    lines = COLOR.sub("", text).splitlines()
-    assert lines[0].split()[:2] == ["NAME", "TYPE"] and "…" in text and "pinned" in text
-    assert all(len(line) <= 70 for line in lines)
-
-
 def test_content_cannot_change_on_the_terminal(cli: Cli) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x1b[5mblink[/bold][red]markup\u202e"
     cli.file("evil", memory_text(f'"{evil}"', f'"{evil} some words"', f"{evil}\n"))

@@ -15,14 +15,13 @@ as `__`, so `notes.txt` is the memory `notes__txt`. Text without frontmatter is 
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from itertools import accumulate
 from typing import Any
 
 from memdir.errors import ConflictError, MemdirError, NotFoundError, PathError
 from memdir.files import check_name
 from memdir.format import frontmatter
-from memdir.format.frontmatter import decode, encode, split_lines
+from memdir.format.frontmatter import split_lines
 from memdir.format.index import INDEX_FILE
 from memdir.format.shown import TextVoice, show_byline, show_line, show_text
 from memdir.frozen import dataclass
@@ -32,12 +31,11 @@ from memdir.language.dates import make_absolute
 from memdir.operations import write
 from memdir.operations.find import list_memories
 from memdir.operations.write import WriteContext
-from memdir.records import Dialect, Header, Kind, Origin, Put, Scope, StoredMemory
+from memdir.records import Dialect, Edit, Forget, Header, Kind, Origin, Put, Scope, StoredMemory
 from memdir.store import plan
 from memdir.store.facts import find_authors
 from memdir.store.files import FileStore
-from memdir.store.plan import Overlay
-from memdir.text import find_forbidden, fold, one_line, shorten
+from memdir.text import find_forbidden, one_line, shorten
 
 try:
     import anyio.to_thread
@@ -230,10 +228,9 @@ class MemoryCommands:
         is_file = self._find_memory(old) is not None
         moves = [(name, _make_name(new) if is_file else "/".join(new) + name[len("/".join(old)) :]) for name in names]
         check_visible(self.store, moves[0][1])
+        edits = [edit for old_name, new_name in moves for edit in self._make_move(old_name, new_name)]
         try:
-            planner = partial(self._plan_moves, moves)
-            moved = [name for _, name in moves]
-            write.carry_out(self.store, planner, moved, self._make_context(), verb="move").check_written()
+            write.change(self.store, edits, self._make_context(), verb="move").check_written()
         except ConflictError:
             raise RefusedError(f"Error: The destination {new_path} already exists") from None
         except NotFoundError:
@@ -292,23 +289,11 @@ class MemoryCommands:
 
         return write.retry(step)
 
-    def _plan_moves(self, moves: list[tuple[str, str]], view: plan.StoreView) -> list[plan.FileChange]:
-        overlay = Overlay(view)
-        for old, new in moves:
-            data = overlay.read_bytes(f"{old}.md")
-            if data is None:
-                raise NotFoundError(f"no memory named {old}", name=old)
-            overlay.put(plan.plan_delete(overlay, old, None, self.store.rules))
-            *folders, leaf = check_name(new)
-            if any(fold(file) == fold(f"{leaf}.md") for file in overlay.list_files("/".join(folders))):
-                raise ConflictError(f"{new} already exists")
-            page, scope = _open_page(decode(data)), self.store.scope
-            was, now = (_show_name(name).rpartition("/")[2] for name in (old, new))
-            text = _change_page(page, was, page.text, scope=scope, new_leaf=now) if page.frontmatter else decode(data)
-            overlay.put([plan.FileChange(f"{new}.md", None, encode(text))])
-            if not self.store.rules.skip_index:
-                overlay.put(plan.plan_pointers(overlay, [new]))
-        return list(overlay.list_changes())
+    def _make_move(self, old: str, new: str) -> tuple[Edit, Edit]:
+        memory = self.store.read(old)
+        page, (was, now) = _open_page(memory.text), (_show_name(name).rpartition("/")[2] for name in (old, new))
+        text = _change_page(page, was, page.text, scope=self.store.scope, new_leaf=now)
+        return Forget(old, memory.digest), Put(new, text)
 
     def _resolve_dates(self, text: str, kind: Kind | None) -> tuple[str, str]:
         """Make relative dates absolute if `kind` is project; return the text and a note that lists the changed dates."""
