@@ -14,7 +14,10 @@ from tables import table
         ("Im 3. Quartal zzgl. Versand. Ja.", ["Im 3. Quartal zzgl. Versand.", "Ja."]),
         ("Rule 10. We do it. No. Use uv.", ["Rule 10.", "We do it.", "No.", "Use uv."]),
         ("The max. size is 10. The min. is 2.", ["The max. size is 10.", "The min. is 2."]),
-        ("Tests, docs etc. We use uv. See No. 5, e.g. this.", ["Tests, docs etc.", "We use uv.", "See No. 5, e.g. this."]),
+        (
+            "Tests, docs etc. We use uv. See No. 5, e.g. this.",
+            ["Tests, docs etc.", "We use uv.", "See No. 5, e.g. this."],
+        ),
     ],
 )
 def test_a_sentence_is_not_cut_at_an_abbreviation_or_a_number(text: str, sentences: list[str]) -> None:

@@ -268,7 +268,9 @@ def _find_tense(text: str, phrase: DatePhrase) -> int:
     """
     language = phrase.language
     low = max(0, phrase.start - _REACH)
-    if compile_any("recorded_before").search(text, low, phrase.start) or compile_any("recorded_after").match(text, phrase.end):
+    if compile_any("recorded_before").search(text, low, phrase.start) or compile_any("recorded_after").match(
+        text, phrase.end
+    ):
         return -1
     if _compile(language.limits).fullmatch(phrase.preposition):
         return 1
