@@ -84,7 +84,9 @@ def list_blocks(body: Body, count: Count) -> list[Block]:
         key = _mix(key, [choice] * (number == start) + [role, plain])
         is_text = plain.get("type") == "text"
         tokens = max(1, count(plain["text"] if is_text else json.dumps(plain, ensure_ascii=False)))
-        blocks.append(Block(key, tokens, plain != block))
+        # A mark on the request itself stands for one on its last block.
+        is_last = number == len(rows) - 1 and bool(body.get("cache_control"))
+        blocks.append(Block(key, tokens, plain != block or is_last))
     return blocks
 
 
