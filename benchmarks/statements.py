@@ -30,7 +30,7 @@ from memdir.records import Kind, Message  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
 BENCH = Path(os.environ.get("MEMDIR_BENCH") or ROOT.parent / "shared" / "bench")
-LEVEL = 1.0  # one in 50 messages that hold nothing is kept
+LEVEL = 1.2  # one in 50 messages that hold nothing is kept
 CHAT = 5_000  # lines
 LEADS = (
     "remember: ", "for the record, ", "fyi ", "please keep track of this: ", "keep a mental note, ", "for later: ",

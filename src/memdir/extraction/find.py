@@ -330,7 +330,7 @@ def _make_request(match: RuleMatch, message: Message, now: datetime) -> MemoryRe
     if category in _DOUBTED and language.name == "en" and is_unlikely(at.text for at in split_sentences(quote)):
         return None
     kind = _KINDS.get(category) or _guess_kind(about, language)
-    if category is RequestCategory.STATEMENT:
+    if category is RequestCategory.STATEMENT and kind is not Kind.FEEDBACK:
         kind = guess_kind(about)
     if category is RequestCategory.FORGET:
         target = shorten(compile_any("forget_end").split(content)[0].rstrip(".!。！ "), _NEAR_CHARS)

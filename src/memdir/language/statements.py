@@ -18,7 +18,7 @@ from memdir.records import Kind
 FOLDER = os.path.join(os.path.dirname(__file__), "data")
 _TOKEN = compile_late(r"`[^`]*`|[\w'-]+(?:[./_][\w-]+)+|[A-Za-z']+(?:-[a-z]+)*|\d[\d.,:]*\w*|\S")
 _TOKENS = 60  # tokens of a sentence that are examined
-_UNLIKELY = -2.2  # below the level of a statement; irony, quotations and suppositions are there
+_UNLIKELY = -2.4  # below the level of a statement; irony, quotations and suppositions are there
 _ENDS = ("ing", "ed", "ly", "n't", "s")
 
 
