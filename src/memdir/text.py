@@ -260,20 +260,25 @@ _OTHER = frozenset(
 )
 _WORD = compile_late(r"[A-ZÀ-ÖØ-ÞŒ]?[a-zß-öø-ÿœ]+|[A-ZÀ-ÖØ-ÞŒ]+(?![a-zß-öø-ÿœ])")
 _ACCENT = compile_late(r"[À-ÖØ-öø-ÿœŒ]")
-_CAPITALS = compile_late(r"[A-Z]{2,}")
-_DIGITS = compile_late(r"[0-9]{1,3}")
-_SPACED_DIGIT = compile_late(r" (?=[0-9])")
-_SIGNS = compile_late(r"[!-/:-@\[-`{-~]+")
-# A break after a sign is part of the sign's token.
-_BREAKS = compile_late(r"(?<![!-/:-@\[-`{-~\n])\n+")
-_GAPS = compile_late(r"  +")
-_HAN = compile_late("[\u3400-\u9fff\uf900-\ufaff]")
-_KANA = compile_late("[\u3040-\u30ff]")
-_HANGUL = compile_late("[\uac00-\ud7af]")
-_WIDE_SIGNS = compile_late("[\u3000-\u303f\uff00-\uffef]")
-_TYPOGRAPHY = compile_late("[\u2000-\u2bff]")
-_CYRILLIC = compile_late("[\u0400-\u04ff]+")
-_REST = compile_late("[\u0100-\u0151\u0154-\u03ff\u0500-\u1fff\ua000-\uabff\ufb00-\ufeff\U00010000-\U0010ffff]")
+_HAN, _KANA = compile_late("[\u3400-\u9fff\uf900-\ufaff]"), compile_late("[\u3040-\u30ff]")
+# Patterns with the tokens of a match and of each further character in it. All but the first six match no ASCII.
+_ASCII_COSTS = 6
+_COSTS = tuple(
+    (compile_late(pattern), first, further)
+    for pattern, first, further in (
+        (r"[!-/:-@\[-`{-~]+", 0.90, 0.23),
+        (r"[A-Z]{2,}", 0, 0.09),
+        (r"[0-9]{1,3}", 1.10, 0),
+        (r" (?=[0-9])", 1.09, 0),
+        (r"(?<![!-/:-@\[-`{-~\n])\n+", 0.68, 0),  # a break after a sign is part of the sign's token
+        (r"  +", 0.68, 0),
+        ("[\uac00-\ud7af]", 0.90, 0),
+        ("[\u3000-\u303f\uff00-\uffef]", 0.78, 0),
+        ("[\u2000-\u2bff]", 1.20, 0),
+        ("[\u0400-\u04ff]+", 0.82, 0.22),
+        ("[\u0100-\u0151\u0154-\u03ff\u0500-\u1fff\ua000-\uabff\ufb00-\ufeff\U00010000-\U0010ffff]", 0.80, 0),
+    )
+)
 
 
 def estimate_tokens(text: str) -> int:
@@ -285,8 +290,15 @@ def estimate_tokens(text: str) -> int:
 
 
 def _count_tokens(text: str) -> float:
-    count = _count_word_tokens(text) + _count_sign_tokens(text)
-    return count if text.isascii() else count + _count_script_tokens(text)
+    count = _count_word_tokens(text)
+    for pattern, first, further in _COSTS[: _ASCII_COSTS if text.isascii() else None]:
+        matches = pattern.findall(text)
+        count += first * len(matches) + (further * (sum(map(len, matches)) - len(matches)) if further else 0)
+    if text.isascii():
+        return count
+    han, kana = len(_HAN.findall(text)), len(_KANA.findall(text))
+    # The same characters take more tokens in Japanese, which is recognised by its kana.
+    return count + han * (0.75 + 0.23 * min(1.0, 4 * kana / (han + kana + 1))) + 0.64 * kana
 
 
 def _count_word_tokens(text: str) -> float:
@@ -302,34 +314,6 @@ def _count_word_tokens(text: str) -> float:
 
 def _count_letters_beyond(lengths: Counter[int], limit: int) -> int:
     return sum((length - limit) * count for length, count in lengths.items() if length > limit)
-
-
-def _count_sign_tokens(text: str) -> float:
-    signs, capitals = _SIGNS.findall(text), _CAPITALS.findall(text)
-    return (
-        0.90 * len(signs)
-        + 0.23 * (sum(map(len, signs)) - len(signs))
-        + 0.09 * (sum(map(len, capitals)) - len(capitals))
-        + 1.10 * len(_DIGITS.findall(text))
-        + 1.09 * len(_SPACED_DIGIT.findall(text))
-        + 0.68 * (len(_BREAKS.findall(text)) + len(_GAPS.findall(text)))
-    )
-
-
-def _count_script_tokens(text: str) -> float:
-    han, kana, cyrillic = len(_HAN.findall(text)), len(_KANA.findall(text)), _CYRILLIC.findall(text)
-    # The same characters take more tokens in Japanese, which is recognised by its kana.
-    japanese = min(1.0, 4 * kana / (han + kana + 1))
-    return (
-        han * (0.75 + 0.23 * japanese)
-        + 0.64 * kana
-        + 0.90 * len(_HANGUL.findall(text))
-        + 0.78 * len(_WIDE_SIGNS.findall(text))
-        + 1.20 * len(_TYPOGRAPHY.findall(text))
-        + 0.60 * len(cyrillic)
-        + 0.22 * sum(map(len, cyrillic))
-        + 0.80 * len(_REST.findall(text))
-    )
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------

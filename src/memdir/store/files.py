@@ -349,7 +349,9 @@ class FileStore(StoreBase):
         return self._commit_once(verb, origin, planner, undoes, mark)
 
     def _commit_once(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
+        self._check_place()
         with self._holding() as (root, past):
+            self._place = guard.read_inode(root)
             if mark and (change := past.find_marked(mark)) is not None:
                 return ChangeResult(change, repeated=True)
             view = _DiskView(root)
@@ -394,9 +396,7 @@ class FileStore(StoreBase):
     def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, History]]:
         wait = self._lock_seconds if seconds is None else seconds
         deadline = time.monotonic() + wait
-        self._check_place()
         with self._threads, hold_state(self, "lock", wait) as (root, state):
-            self._place = guard.read_inode(root)
             past = self._history if self._pid == os.getpid() else None
             if past is not None and not past.is_in_place:
                 # It was deleted, moved or replaced, so changes written to the open file would be lost.
@@ -417,7 +417,7 @@ class FileStore(StoreBase):
             yield root, past
 
     def _check_place(self) -> None:
-        """Raise DiskError if the directory was moved, deleted or replaced since this store last wrote; once, because
+        """Raise DiskError if the directory was moved, deleted or replaced since this store last changed it; once, because
         the user may want a new one."""
         if (known := self._place) is None:
             return
