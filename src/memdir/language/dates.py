@@ -254,7 +254,7 @@ def _is_repeated(text: str, phrase: DatePhrase, habits: set[int]) -> bool:
     before, after = _find_sentence(text, phrase)
     clause = f"{_CLAUSE_END.split(before)[-1]}{_CLAUSE_END.split(after)[0]}"
     is_single = phrase.form in ("period", "end", "offset") and phrase.step >= 0  # "always, from next month on"
-    if compile_any("generic").search(before + after):
+    if phrase.form in ("coming", "in_week") and compile_any("generic").search(before + after):
         return True
     return not is_single and any(
         pattern.search(clause) for pattern in (compile_any("repeated"), _compile(phrase.language.habit))

@@ -12,7 +12,7 @@ _ABBREVIATED = re.compile(
     r"(?:\b(?:[DM]r|Mrs|Ms|Prof|St|vs|bzw|ca|approx|in[ck]l|e[xk][ck]l|zzgl|resp|esp|cf|vgl|ggf|evtl|Nr|fig|env|Abs|Art|Tel|"
     r"[^\W\d]\.[^\W\d]|p\.ej|[A-Z])|(?:\A|\n|[.!?]\s)[\s>*-]*\d{1,3}|"
     r"\b(?:am|der|de[mnrs]|vom|zum|bis|im|die|das|jede[mnrs]?) \d{1,2}|"
-    r"(?P<soft>\b(?:etc|usw|usf|no|inc|ltd|co|corp|jr|sr|sec|min|max|ext|al|pp?|\d+)))\.\Z",
+    r"(?P<soft>\b(?:etc|usw|usf|no|inc|ltd|co|corp|jr|sr|sec|min|max|ext|al|pp?)|(?<![.\d:=-])\d{1,2}))\.\Z",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(r"[\"'”’»)*_`]*\s+(?:[(\d]|[a-zà-ÿ]|Jan|Feb|M[aä]r|Apr|Ma[iy]|Jun|Jul|Aug|Sep|O[kc]t|Nov|De[zc])")
