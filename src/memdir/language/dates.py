@@ -141,8 +141,6 @@ def _find_replacements(text: str, today: date, habits: set[int]) -> Iterator[Rep
         sign = 1
         if phrase.form == "weekday":
             sign = 0 if phrase.weekday in habits or _is_habit(text, phrase) else _find_tense(text, phrase)
-        elif _is_repeated(text, phrase, habits):
-            continue
         elif phrase.form == "coming" and phrase.step:  # "this Tuesday"
             sign = _find_tense(text, phrase)
         try:
@@ -247,31 +245,12 @@ def _is_habit(text: str, phrase: DatePhrase) -> bool:
     return _compile(phrase.language.doubt).search(clause) is not None
 
 
-def _is_repeated(text: str, phrase: DatePhrase, habits: set[int]) -> bool:
-    """Return whether "next Tuesday" or "yesterday" is another day each time: "every night the data of yesterday"."""
-    if phrase.form in ("coming", "previous") and phrase.weekday in habits:
-        return True
-    before, after = _find_sentence(text, phrase)
-    clause = f"{_CLAUSE_END.split(before)[-1]}{_CLAUSE_END.split(after)[0]}"
-    is_single = phrase.form in ("period", "end", "offset") and phrase.step >= 0  # "always, from next month on"
-    if phrase.form in ("coming", "in_week") and compile_any("generic").search(before + after):
-        return True
-    return not is_single and any(
-        pattern.search(clause) for pattern in (compile_any("repeated"), _compile(phrase.language.habit))
-    )
-
-
 def _find_tense(text: str, phrase: DatePhrase) -> int:
     """Return 1 for a future date, -1 for a past one, or 0 if unclear, from the nearest word that shows the tense.
 
     If the phrase is a clause of its own, the next clause is used: "On Monday, we met".
     """
     language = phrase.language
-    low = max(0, phrase.start - _REACH)
-    if compile_any("recorded_before").search(text, low, phrase.start) or compile_any("recorded_after").match(
-        text, phrase.end
-    ):
-        return -1
     if _compile(language.limits).fullmatch(phrase.preposition):
         return 1
     if _compile(language.since).fullmatch(phrase.preposition):

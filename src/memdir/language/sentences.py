@@ -5,17 +5,12 @@ from collections.abc import Iterator
 
 from memdir.frozen import dataclass
 
-# A sentence ends before a space or a line end.
-_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’»)*_`]*[ \t]+(?=\S)|(?<=[。！？])[」』”]*|\n+")
-# But not after an abbreviation, the number of a list item, or a number in a date ("10. März", "am 3. Quartal").
-_ABBREVIATED = re.compile(
-    r"(?:\b(?:[DM]r|Mrs|Ms|Prof|St|vs|bzw|ca|approx|in[ck]l|e[xk][ck]l|zzgl|resp|esp|cf|vgl|ggf|evtl|Nr|fig|env|Abs|Art|Tel|"
-    r"[^\W\d]\.[^\W\d]|p\.ej|[A-Z])|(?:\A|\n|[.!?]\s)[\s>*-]*\d{1,3}|"
-    r"\b(?:am|der|de[mnrs]|vom|zum|bis|im|die|das|jede[mnrs]?) \d{1,2}|"
-    r"(?P<soft>\b(?:etc|usw|usf|no|inc|ltd|co|corp|jr|sr|sec|min|max|ext|al|pp?)|(?<![.\d:=-])\d{1,2}))\.\Z",
-    re.IGNORECASE,
+# A sentence ends before a space or a line end; not after a title or an abbreviation, nor inside `1.5` or `e.g.`.
+_SENTENCE = re.compile(
+    r"(?<=[.!?…])(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bNr\.)(?<!\bvs\.)"
+    r"(?<!\bbzw\.)(?<!\bca\.)(?<!\b[^\W\d]\.[^\W\d]\.)(?<!\betc\.)(?<!\bapprox\.)(?<!\bProf\.)[\"'”’»)*_`]*[ \t]+(?=\S)|"
+    r"(?<=[。！？])[」』”]*|\n+"
 )
-_GOES_ON = re.compile(r"[\"'”’»)*_`]*\s+(?:[(\d]|[a-zà-ÿ]|Jan|Feb|M[aä]r|Apr|Ma[iy]|Jun|Jul|Aug|Sep|O[kc]t|Nov|De[zc])")
 # Marks of lists, headings and quotations at the start of a line are not part of a sentence.
 _LEAD = re.compile(r"[\s>]*+(?:(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])\s++)?\s*+")
 
@@ -23,9 +18,12 @@ _QUOTED = re.compile(
     r"`[^`\n]*`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|「[^」\n]{1,300}」|"
     r"『[^』\n]{1,300}』|《[^》\n]{1,300}》|‘[^’\n]{1,80}’|(?<!\w)'[^'\n]{1,80}'(?!\w)"
 )
-_END = re.compile(r"(?<=[.!?…])[\"'”’)»]*\s+|(?<=[。！？])[」』”]*\s*|\s*\n\s*")
+_END = re.compile(
+    r"(?!(?<=\d\.)\s+(?:[a-zäöüß]|Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))(?<=[.!?…])"
+    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bz\.B\.)(?<!\bca\.)(?<!\bp\.ej\.)(?<!\bapprox\.)"
+    r"[\"'”’)»]*\s+|(?<=[。！？])[」』”]*\s*|\s*\n\s*"
+)
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
-_BACK = 24  # characters before an end that are examined
 _ITEMS = re.compile(r"(?:^|(?<=[\s,;:]))(?:\(?\d{1,2}\)|\d{1,2}[.])\s+")
 
 
@@ -45,20 +43,13 @@ class Sentence:
 def find_sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each sentence, without list markers or heading markers."""
     start = 0
-    for stop in (*_find_stops(_SENTENCE, text), None):
+    for stop in (*_SENTENCE.finditer(text), None):
         end = stop.start() if stop else len(text)
         lead = _LEAD.match(text, start, end)
         begin = lead.end() if lead else start
         if re.search(r"\w", text[begin:end]):
             yield begin, begin + len(text[begin:end].rstrip())
         start = stop.end() if stop else end
-
-
-def _find_stops(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    for stop in pattern.finditer(text):
-        short = _ABBREVIATED.search(text[max(0, stop.start() - _BACK) : stop.start()]) if "\n" not in stop[0] else None
-        if not short or (short["soft"] and not _GOES_ON.match(text, stop.start())):
-            yield stop
 
 
 def split_sentences(text: str) -> list[Sentence]:
@@ -75,7 +66,7 @@ def split_items(text: str) -> list[str]:
 def _split(text: str) -> Iterator[Sentence]:
     masked = _QUOTED.sub(lambda quote: quote[0][0] + "§" * (len(quote[0]) - 2) + quote[0][-1], text)
     start, begins = 0, True
-    for stop in [*_find_stops(_END, masked), None]:
+    for stop in [*_END.finditer(masked), None]:
         end = stop.start() if stop else len(masked)
         bullet = _BULLET.match(text[start:end]) if begins else None
         start += bullet.end() if bullet else 0
