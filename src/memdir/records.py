@@ -427,6 +427,7 @@ class Moment(StrEnum):
     START = "start"
     PROMPT = "prompt"
     ACTION = "action"
+    READ = "read"  # the agent read the definition of something that the memory names
     FAILURE = "failure"
     LATE = "late"  # selected in the background, and shown with the next prompt
     TOO_LATE = "too late"  # the same, but not shown

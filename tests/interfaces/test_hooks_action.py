@@ -14,6 +14,7 @@ import pytest
 from clihelp import NOW
 from hook_calls import Hooks, Told
 from memdir.format.when import read_when
+from memdir.recall.triggers import find_defined
 from memdir.records import Moment, count_outcomes
 from memdir.store.files import FileStore
 from memdir.store.sessions import add_override
@@ -66,7 +67,70 @@ def test_an_action_brings_its_memory_in_short_form_once_and_says_so(hooks: Hooks
     assert told.context == f"Memory (no-force.md): {rule}"
     assert told.message == "memdir: reminded of Never overwrite a remote branch"
     assert run(hooks, FORCE).out == b"" and run(hooks, "ls").out == b""
-    assert run(hooks, FORCE, session="s-2").out == b""  # without a prompt nothing agrees with it
+
+
+def test_a_rule_at_its_command_or_file_needs_no_agreement_but_a_memory_of_the_project_does(hooks: Hooks) -> None:
+    when = {"commands": [r"get\.py\s+add\b"], "paths": ["config/[12]0-*.yml", "**/*.yml"]}
+    write(hooks.cli.memory / "layers.md", "Layers", "Nobody edits generated layers", "Edit the source.", when)
+    path = hooks.cli.memory / "facts.md"
+    write(path, "Facts", "The packages of last year", "They were archived.", when, kind="project")
+    hooks("user-prompt", prompt="please ship the billing service, it is ready now and the tests of the release pass")
+    told = edit(hooks, "config/10-base.yml")
+    assert "layers.md" in told.context and "facts.md" not in told.context
+    assert edit(hooks, "docs/10-base.yml", session="s-2").out == b""
+    told = run(hooks, "python3 tools/get.py add tablekit", session="s-3")  # no prompt hook in this conversation
+    assert "layers.md" in told.context and "facts.md" not in told.context
+
+
+READ = """import os
+
+def cache_key(url: str) -> str:
+    return url.lower()
+"""
+
+
+def test_what_an_agent_reads_the_definition_of_brings_its_memory_whole_before_the_edit(hooks: Hooks) -> None:
+    body = f"Drop these parameters:\n\n- utm_source\n- gclid\n\n{'They are only for tracking. ' * 10}\n\n**Why:** Hits fell by half."
+    write(
+        hooks.cli.memory / "keys.md",
+        "Keys of the cache",
+        "What is dropped",
+        body,
+        {"content": [r"\bcache_key\b"]},
+        kind="project",
+    )
+    hooks("user-prompt", prompt="which paint is best for a wooden boat?")
+    values = {"file_path": str(hooks.cli.project / "src/keys.py")}
+    for number, (tool, response) in enumerate(
+        [
+            ("Read", {"type": "text", "file": {"content": READ}}),
+            ("Bash", {"stdout": "src/keys.py:3:def cache_key(url: str) -> str:", "stderr": ""}),
+            ("Grep", {"mode": "content", "content": "3:function cache_key(url) {"}),
+        ]
+    ):
+        session = f"r-{number}"
+        told = hooks("after-tool", tool_name=tool, tool_input=values, tool_response=response, session=session)
+        assert "- gclid\n" in told.context and "Hits fell by half" in told.context, tool
+        assert edit(hooks, "src/keys.py", new="cache_key(x)", session=session).out == b"", "it was shown already"
+    why = hooks.cli("why", "keys", "--json").json
+    assert {row["moment"] for row in why["surfaced"]} == {"read"} and why["surfaced"][0]["query"].startswith("Grep")
+    for text in ("cache_key(url)", "def cache_key_of(url):", "# cache_key is old", ""):  # used, another, mentioned
+        response = {"type": "text", "file": {"content": text}}
+        assert (
+            hooks("after-tool", tool_name="Read", tool_input=values, tool_response=response, session="r-9").out == b""
+        )
+
+
+@table(
+    "text names",
+    [
+        ("async def Repo.load(x)", ["load"]), ("  public static Task<int> SumAll(int x) {", ["SumAll"]), ("func (r *Repo) Load(x)", ["Load"]),
+        ("export const useCart = () => 1", ["useCart"]), ("return load(x)", []), ("if (load(x)) {", []), ("pub fn load_all<T>()", ["load_all"]),
+        ("unsigned int count_rows(int x)", ["count_rows"]), ("   12→class Cart:", ["Cart"]), ("defmodule Boards.Led do", ["Led"]),
+    ],
+)  # fmt: skip
+def test_definitions_are_recognised(text: str, names: list[str]) -> None:
+    assert list(find_defined(text).defined) == names
 
 
 def test_a_name_is_enough_also_where_it_is_replaced_and_at_any_rank(hooks: Hooks) -> None:
@@ -90,6 +154,8 @@ def test_a_short_prompt_continues_the_work_of_the_one_before(hooks: Hooks) -> No
         write(
             hooks.cli.memory / f"m{number}.md", f"Part {number}", f"How part {number} goes on", "Go on, step by step."
         )
+    path = hooks.cli.memory / "no-force.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("type: feedback", "type: project"), encoding="utf-8")
     hooks("user-prompt", prompt="clean up the history of my branch and publish it for the others")
     for session in ("s-1", "s-2"):
         hooks("user-prompt", prompt="go on, step by step", session=session)
@@ -255,6 +321,10 @@ def test_a_failed_command_is_searched_with_its_error(hooks: Hooks) -> None:
         assert "5544" in told.context, response
     assert not run(hooks, "pytest", event="after-tool", session="s-9", tool_response={"stdout": error}).out
     assert not run(hooks, "pytest", event="tool-failure", session="s-8", error=error, is_interrupt=True).out
+    error = (
+        "tests/test_port.py:3: in test\nE   AssertionError: assert connection == refused, the test database is running"
+    )
+    assert not run(hooks, "pytest", event="tool-failure", session="s-7", error=error).out, "only words of any failure"
 
 
 def test_a_memory_that_changed_or_went_after_the_table_was_made_does_not_fire(hooks: Hooks) -> None:

@@ -348,10 +348,13 @@ def test_a_redacted_version_keeps_its_trail(postgres: Postgres) -> None:
     store = postgres.store(actor="token:ci")
     draft = Draft(Kind.PROJECT, "Plan", "The zebra plan of the quarter", "The zebra walks.")
     saved = store.write(draft)
+    with PostgresSearch([store]) as indexer:
+        indexer.refresh()
     with pytest.raises(ConflictError, match="still has this content"):
         store.redact(1, "plan.md")
     store.write(Draft(Kind.PROJECT, "Plan", "The quarterly herd migration plan", "It walks."), expect=saved.digest)
     before = store.read_change(1)
+    assert "zebra" in postgres.dump(store._table.tenant)
     store.redact(1, "plan.md")
     assert "zebra" not in postgres.dump(store._table.tenant)
     after = store.read_change(1)

@@ -1,4 +1,4 @@
-"""What a person found of no use needs more to be shown again."""
+"""What a person found of no use, or other conversations were shown, needs more to be shown again."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -6,9 +6,10 @@ from pathlib import Path
 
 from hook_calls import Hooks
 from memdir.limits import NOT_USEFUL_TIMES
-from memdir.recall.pipeline import CERTAIN, NOT_USEFUL, RecallRequest, find_recalled, note_useless
+from memdir.recall.pipeline import CERTAIN, NOT_USEFUL, RecallRequest, find_recalled, note_useless, record_recall
 from memdir.records import Draft, Evidence, Header, Kind, Moment, Pick, Query
 from memdir.store.files import FileStore
+from memdir.store.sessions import SessionFile
 from recall_stores import NOW, put
 
 
@@ -34,6 +35,23 @@ def test_after_three_times_a_memory_must_fit_better_until_it_changes(tmp_path: P
         draft = Draft(Kind.FEEDBACK, "Deploy Steps", "what is known of deploy steps by now", "New.", "deploy-steps")
         store.write(draft, expect=store.read("deploy-steps").digest)
         assert ask(0.5) == [""]
+
+
+def test_a_memory_must_be_the_surer_the_more_conversations_were_shown_it(tmp_path: Path) -> None:
+    with FileStore(tmp_path / "memory", clock=lambda: NOW) as store:
+        put(store, "deploy-steps")
+
+        def ask(sure: float, session: str) -> list[str]:
+            def choose(query: Query, headers: Sequence[Header], limit: int) -> list[Pick]:
+                return [Pick(header, 1.0, Evidence(sure=sure)) for header in headers]
+
+            file, later = SessionFile(store.state, session), NOW + timedelta(hours=1)
+            request = RecallRequest([store], "how do we deploy", choose, later, session=file, is_message=True)
+            return [excerpt.header.name for excerpt in record_recall(find_recalled(request), request)]
+
+        for session, sure, is_shown in (("a", 0.1, True), ("b", 0.4, False), ("b", 0.6, True), ("c", 0.9, False)):
+            assert ask(sure, session) == ["deploy-steps"] * is_shown, session
+        assert ask(CERTAIN + 0.1, "c") and ask(CERTAIN + 0.1, "d"), "a memory that certainly fits is always shown"
 
 
 def test_the_command_line_records_it(tmp_path: Path) -> None:

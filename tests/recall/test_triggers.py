@@ -116,10 +116,12 @@ def test_no_expression_is_missed_for_lack_of_a_literal() -> None:
         ("docs/{a,b}.md", "docs/b.md", True), ("x[0-9].py", "x1.py", True), ("x[!0-9].py", "x1.py", False),
         ("a?c.py", "abc.py", True), ("./src/a.py", "src/a.py", True), ("../secret/*", "secret/x", False), ("src/a+b.py", "src/a+b.py", True),
         ("**/../../etc/*", "etc/passwd", False), ("{a", "{a", True), ("[a", "[a", True),
+        ("**/Ingest/**/*.cs", "src/Scada.Ingest/Hot/Key.cs", True), ("**/Ingest/*.cs", "src/Ingestion/Key.cs", False),
+        ("guider/**", "crates/guider/src/lib.rs", True), ("**/Alarm*/**", "config/alarms/hilltop.json", True),
     ],
 )  # fmt: skip
 def test_globs(glob: str, path: str, matches: bool) -> None:
-    assert bool(compile_expression(render_glob(glob)).fullmatch(path)) is matches
+    assert bool(compile_expression(render_glob(glob), ignores_case=True).fullmatch(path)) is matches
     trigger = Trigger("paths", "\n".join(find_literals(glob, is_glob=True)), glob)
     assert bool(match_triggers([trigger], Action((path,)))) is matches
 
@@ -252,8 +254,8 @@ def evidence(
 def test_evidence_must_be_the_stronger_the_worse_the_rank() -> None:
     assert evidence(1, "paths", "src/cart.py") and not evidence(3, "paths", "src/cart.py")
     assert not evidence(1, "paths", "src/**/*.py") and not evidence(1, "paths", "src/**/*.py", is_write=False)
-    assert evidence(5, "commands") and not evidence(6, "commands")
-    assert evidence(16, "name") and evidence(3, "name", doubt=2.0) and not evidence(4, "name", doubt=2.0)
+    assert evidence(6, "commands") and not evidence(7, "commands")
+    assert evidence(16, "name") and evidence(8, "name", doubt=2.0) and not evidence(9, "name", doubt=2.0)
     assert evidence(1, words="lock ledger", text="ledger.lock()")
     assert not evidence(1, words="lock ledger", text="ledger")
     assert not evidence(9, words="lock ledger", text="ledger.lock()")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdir.errors import MemdirError
-from memdir.frozen import dataclass, replace
+from memdir.frozen import compile_late, dataclass, replace
 from memdir.interfaces.hooks import (
     HookInput,
     HookOutput,
@@ -35,6 +35,7 @@ from memdir.recall.triggers import (
     TriggerMatch,
     find_action,
     find_candidates,
+    find_defined,
     find_matches,
     list_texts,
     read_frequent,
@@ -52,11 +53,11 @@ if TYPE_CHECKING:
     from memdir.store.open import Project
     from memdir.store.secrets import SecretFinding
 
-_EXIT = re.compile(
+_EXIT = compile_late(
     r"^(?:Exit Code|Process exited with code|<shellId: \d+ completed with exit code):? -?[1-9]", re.MULTILINE
 )
 # Codex passes only the output of a command, so recognise a failure by its lines.
-_ERROR = re.compile(
+_ERROR = compile_late(
     r"^(?:(?:\S+: )?(?:error|fatal|panic|\*\*\*)|Traceback \(|.*: command not found$)", re.IGNORECASE | re.MULTILINE
 )
 _ERROR_CHARS = 2_000  # kept from the beginning and the end of an error
@@ -91,7 +92,10 @@ def handle_before(call: HookInput, output: HookOutput) -> None:
 
 
 def handle_after(call: HookInput, output: HookOutput) -> None:
-    """Show memories selected in the background or about a failed command; record the memories that the tool read."""
+    """Show memories selected in the background, about a failed command, or about what is defined in a text that was read.
+
+    Also record the memories that the tool read.
+    """
     name = plain_name(call.text("tool_name"))
     if not call.session:
         return
@@ -103,12 +107,15 @@ def handle_after(call: HookInput, output: HookOutput) -> None:
                 _show_selected(call, project, output)
     error = _find_error(call) if name in SHELLS else ""
     is_late = HookEvent.BEFORE_TOOL not in call.host.shows_after
-    if output.reply == HookReply() and (error or is_late):
+    seen = None if error else _find_seen(call, name)
+    if output.reply == HookReply() and (error or is_late or seen):
         with _open_paths(call, output) as places:
             if places is not None and error:
                 _recall_failure(call, output, places, error)
             if places is not None and is_late and output.reply == HookReply():
                 _recall_action(call, output, places, name)
+            if places is not None and seen and output.reply == HookReply():
+                _recall_action(call, output, places, name, seen)
             if places is not None:
                 _show_rules_to_subagent(call, output, places)
 
@@ -146,21 +153,36 @@ def _open_paths(call: HookInput, output: HookOutput) -> Iterator[_CallPaths | No
 # --- actions -----------------------------------------------------------------------------------------------------------
 
 
-def _recall_action(call: HookInput, output: HookOutput, places: _CallPaths, name: str) -> None:
-    """Show the memories whose triggers match a tool call. Before the call, also ask or refuse if a rule says so."""
+def _find_seen(call: HookInput, name: str) -> Action | None:
+    """Return what is defined in the text that a tool has read, or None if nothing is."""
+    response = call.table.get("tool_response") or call.table.get("tool_result")
+    if name not in READERS | SHELLS or call.event is not HookEvent.AFTER_TOOL or not response:
+        return None
+    seen = find_defined("\n".join(_list_all_strings(response)))
+    return seen if seen.defined else None
+
+
+def _recall_action(
+    call: HookInput, output: HookOutput, places: _CallPaths, name: str, seen: Action | None = None
+) -> None:
+    """Show the memories whose triggers match a tool call. Before the call, also ask or refuse if a rule says so.
+
+    `seen` is what the call has read; it only shows memories.
+    """
     if not places.settings.flag("recall") or places.settings.flag("paused") or not call.session:
         return
     ranking = read_ranking(SessionFile(places.state, call.session))
     cwd = call.text("cwd") or str(call.cwd)
     tops = [find_root(Path(cwd), worktree="own").path, places.paths.root.path]
-    action = find_action(name, call.find_tool_input(), cwd, tops)
+    action = seen or find_action(name, call.find_tool_input(), cwd, tops)
     if action is None or ranking.off:
         return
     matches = _find_all_matches(call, places, action)
     shows = call.event in call.host.shows_after
     candidates = find_candidates(matches, ranking, action, read_frequent(places.state)) if shows else []
     is_before = call.event is HookEvent.BEFORE_TOOL
-    rules = [(scope, match.name) for scope, match in matches if (is_before or shows) and match.kinds & ENFORCING]
+    may_enforce = (is_before or shows) and not seen
+    rules = [(scope, match.name) for scope, match in matches if may_enforce and match.kinds & ENFORCING]
     if not candidates and not rules:
         return
     # Imported here and below, because few actions match a trigger.
@@ -180,9 +202,10 @@ def _recall_action(call: HookInput, output: HookOutput, places: _CallPaths, name
             agent=call.text("agent_id"),
             shows=shows,
             decides=is_before,
+            moment=Moment.READ if seen else Moment.ACTION,
             on_found=partial(_show_recalled, call, project, output),
         )
-        if names := recalled.names:
+        if (names := recalled.names) and not seen:
             table = {"call": _digest_call(call), "names": [[scope.value, name] for scope, name in names]}
             with suppress(MemdirError):
                 SessionFile(project.private.state, call.session).write_prompt(ACTED, table, durable=False)
@@ -206,7 +229,7 @@ def _show_recalled(call: HookInput, project: "Project", output: HookOutput, reca
     message = render_line((), (), reminded=titles)
     reason = asks = ""
     if recalled.rule is not None:
-        reason = f"memdir: a rule of the user applies. {show_reminder(recalled.rule)}"
+        reason = f"memdir: a rule of the user applies. {show_reminder(recalled.rule, short=True)}"
         asks = "asks" if recalled.decision is Enforce.ASK and call.host.can_ask else "refuses"
         name = recalled.rule.header.name
         line = f"memdir: “{one_line(recalled.rule.header.title)}” {asks}; `memdir rule override {name}` allows it once"

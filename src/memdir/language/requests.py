@@ -11,17 +11,17 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from memdir.frozen import dataclass, once
+from memdir.frozen import compile_late, dataclass, once
 from memdir.language import compile_any, load_stop_words, read_section, read_sections
 from memdir.text import CJK, HIRAGANA, KATAKANA
 
 # A clause may begin at the start of the sentence, or after a comma, dash, colon or bracket.
-_CLAUSE = re.compile(r"(?:^|[,;:!(—–，、；：（]|\s-\s)\s*[¿¡\"'“]?\s*")
+_CLAUSE = compile_late(r"(?:^|[,;:!(—–，、；：（]|\s-\s)\s*[¿¡\"'“]?\s*")
 _LEADS = 8
 _LANGUAGE_CHARS = 1000  # examined to recognise the language
-_WIDE = re.compile(rf"[{CJK}]")
-_KANA = re.compile(rf"[{HIRAGANA}{KATAKANA}]")
-_SMALL_WORD = re.compile(r"[a-zà-ÿ']+")
+_WIDE = compile_late(rf"[{CJK}]")
+_KANA = compile_late(rf"[{HIRAGANA}{KATAKANA}]")
+_SMALL_WORD = compile_late(r"[a-zà-ÿ']+")
 
 
 class RequestCategory(StrEnum):

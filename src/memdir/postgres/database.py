@@ -42,8 +42,8 @@ Row = tuple[Any, ...]
 MIGRATIONS = Path(__file__).with_name("migrations")
 APP_ROLE = "memdir_app"
 SET_TENANT = "SELECT set_config('app.tenant', %(tenant)s::text, true)"
-_LIMITS = "set_config('statement_timeout', '10s', true), set_config('lock_timeout', '5s', true)"
-_TENANT = f"{SET_TENANT}, {_LIMITS}, set_config('idle_in_transaction_session_timeout', '10s', true)"
+_TIMES = {"statement_timeout": "10s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "10s"}
+_TENANT = f"{SET_TENANT}, " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _TIMES.items())
 _RETRIED = frozenset({"40001", "40P01", "26000"})  # serialisation failure, deadlock, not prepared: nothing was written
 # The connection or the server went away, or it is a standby: whether the commit happened is unknown.
 _LOST = frozenset({"57P01", "57P02", "57P03", "25006", "08000", "08003", "08006", "08001", "08004", "08P01"})
@@ -80,8 +80,10 @@ class PostgresDatabase:
         """Run statements in one round trip, several on one database snapshot, and return the rows of each."""
         if len(statements) == 1:
             return self.write(tenant, *statements, **values)
-        text = ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _TENANT, *statements, "COMMIT"]
-        return self.run(lambda db, _: execute(db, *text, **values, tenant=tenant))[2:-1]
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        return self.run(
+            lambda db, _: execute(db, begin, _find_start(db), *statements, "COMMIT", **values, tenant=tenant)
+        )[2:-1]
 
     def write(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
         """Run statements as one transaction. They may run twice, so they must be repeatable."""
@@ -89,7 +91,7 @@ class PostgresDatabase:
 
     def ask_on(self, db: "psycopg.Connection[Row]", *statements: str, **values: object) -> list[list[Row]]:
         """Run statements as one transaction on the connection that `run` passes to its function."""
-        return execute(db, _TENANT, *statements, **values)[1:]
+        return execute(db, _find_start(db), *statements, **values)[1:]
 
     def count_migrations(self) -> int:
         return int(self.show("SELECT count(*) FROM memdir.migrations"))
@@ -144,7 +146,7 @@ class PostgresDatabase:
         """Open a transaction for several steps. It is not retried: a lost connection raises an error."""
         try:
             with self._pool.connection(timeout=self.seconds) as db, db.transaction():
-                db.execute(_TENANT, {"tenant": tenant})
+                db.execute(_find_start(db), {"tenant": tenant})
                 yield db
         except PoolTimeout:
             raise _make_unavailable_error("no connection within the time limit") from None
@@ -162,9 +164,17 @@ class PostgresDatabase:
 
 
 def _configure(db: "psycopg.Connection[Row]") -> None:
-    """Prepare statements unless a pooler is in between, which reports other process IDs than the server."""
+    """Prepare statements and set time limits unless a pooler is in between, which reports other process IDs than the server."""
     row = db.execute("SELECT pg_backend_pid()").fetchone()
     db.prepare_threshold = 3 if row == (db.info.backend_pid,) else None
+    if db.prepare_threshold is not None:
+        for setting in _TIMES.items():
+            db.execute("SELECT set_config(%s, %s, false)", setting)
+
+
+def _find_start(db: "psycopg.Connection[Row]") -> str:
+    """Return the first statement of a transaction: behind a pooler, the time limits are not those of the connection."""
+    return _TENANT if db.prepare_threshold is None else SET_TENANT
 
 
 def execute(db: "psycopg.Connection[Row]", *statements: str, **values: object) -> list[list[Row]]:

@@ -351,6 +351,10 @@ class PostgresStore(StoreBase):
             digest=file.after,
             path=path,
         )
+        with self._locking() as ask:  # the indexer may not have come to the newer content yet
+            stale = f"SELECT path FROM memdir.search WHERE {OF_STORE} AND digest = %(digest)s"
+            _, paths = ask(f"SELECT FROM memdir.searched WHERE {OF_STORE} FOR NO KEY UPDATE", stale, digest=file.after)
+            drop_documents(ask, [row[0] for row in paths])
 
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         words = {"who": origin.who, "why": origin.why, "session": origin.session, "actor": self.actor, "verb": verb}

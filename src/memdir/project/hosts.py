@@ -39,7 +39,7 @@ SHELLS = frozenset(
     "bash shell localshell execcommand shellcommand containerexec runshellcommand runterminalcmd runterminalcommand "
     "runinterminal runcommand terminal powershell".split()
 )
-PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+PATCHED = compile_late(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 READERS = frozenset("read readfile viewfile view readmanyfiles grep grepsearch searchfilecontent search".split())
 
 

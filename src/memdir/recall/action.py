@@ -5,13 +5,14 @@ outdated or written by others, and leaves out memories that the conversation alr
 further evidence, and applies each time.
 """
 
+import builtins
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from memdir.errors import MemdirError
 from memdir.format.document import MemoryDocument, PartKind
 from memdir.format.shown import TextVoice, find_voice, show_byline, show_line, show_text
-from memdir.frozen import dataclass, replace
+from memdir.frozen import compile_late, dataclass, replace
 from memdir.limits import ACTION_SHOWN, ACTION_TURN
 from memdir.recall.pipeline import (
     NamedMemories,
@@ -35,7 +36,13 @@ from memdir.text import fold_words, one_line, shorten
 
 TURN = "turn"  # in a session record: the turn and the number of memories shown at its actions
 _RULE_CHARS, _REASON_CHARS = 240, 120
+_WHOLE_CHARS = 2_000  # a longer memory is shown in short: rule and reason, cut
 BY = "triggers"
+_NAMES = compile_late(
+    r"\b(?=[\w.-]*(?:[a-z][A-Z]|[A-Z]{3}|[\d_]))[\w.-]+"
+)  # with inner capitals, digits or underscores
+_NAME_CHARS = 3
+_COMMON_NAMES = frozenset("error errors failed failure failures fatal warning traceback fail".split())
 Names = tuple[tuple[Scope, str], ...]
 
 
@@ -65,6 +72,7 @@ def recall_at_action(
     agent: str = "",
     shows: bool = True,
     decides: bool = True,
+    moment: Moment = Moment.ACTION,
     on_found: Callable[[ActionRecall], None] = lambda recalled: None,
 ) -> ActionRecall:
     """Return the memories to show at an action and record them. `text` describes the action in the recall log.
@@ -75,7 +83,7 @@ def recall_at_action(
     """
     session = find_own_session(project, session_id, agent)
     record = session.read()
-    request = replace(make_request(project, text, NamedMemories((), (), ""), ""), session=session, moment=Moment.ACTION)
+    request = replace(make_request(project, text, NamedMemories((), (), ""), ""), session=session, moment=moment)
     if _is_skipped(project, session_id, record, request):
         return ActionRecall()
     enforced = _list_enforced(project, rules, action)
@@ -123,12 +131,31 @@ def recall_at_failure(
         if _is_skipped(project, session_id, record, request):
             return
         result = select_memories(request, record, RecallResult(request.text, search.name))
+        result = _keep_related(result, Action(command=command, text=error))
         if result.memories:
             show_recall(result, request, lambda found: on_found(ActionRecall(found.memories)))
 
 
-def show_reminder(excerpt: Excerpt) -> str:
-    """Render a memory in short: its file, title, rule and reason."""
+def _keep_related(result: RecallResult, failure: Action) -> RecallResult:
+    """Keep the memories that share more with a failed command than words of any failure: a trigger, or a name or number."""
+    names = _list_names(failure.text)
+    pairs = [
+        (excerpt, owner)
+        for excerpt, owner in zip(result.memories, result.owners, strict=True)
+        for text in ["\n".join((excerpt.header.title, excerpt.header.description, excerpt.text))]
+        if names & _list_names(text) or match_triggers(list_triggers(excerpt.header.when, text), failure)
+    ]
+    return replace(result, memories=tuple(one for one, _ in pairs), owners=tuple(owner for _, owner in pairs))
+
+
+def _list_names(text: str) -> set[str]:
+    """Return the names and numbers in a text, as `ECONNREFUSED` and `5432`, but not Python's own exceptions."""
+    words = {word.strip("._-") for word in _NAMES.findall(text)}
+    return {word.lower() for word in words if len(word) >= _NAME_CHARS and not hasattr(builtins, word)} - _COMMON_NAMES
+
+
+def show_reminder(excerpt: Excerpt, *, short: bool = False) -> str:
+    """Render a memory: its file, title, rule and reason, or its text if that says more and is not too long."""
     document, header = MemoryDocument(excerpt.text), excerpt.header
     fact, why = (one_line(document.get_text(part)) for part in (PartKind.FACT, PartKind.WHY))
     rule, title = shorten(fact or one_line(header.description), _RULE_CHARS), one_line(header.title)
@@ -136,7 +163,11 @@ def show_reminder(excerpt: Excerpt) -> str:
     parts += [f"Why: {shorten(why, _REASON_CHARS)}"] if why else []
     line = " ".join(f"{part}." if part[-1:].isalnum() else part for part in parts)
     voice = find_voice(header.scope)
-    body = ("\n" if voice is TextVoice.SHARED else " ") + show_text(line, voice)
+    says_more = len(fact) > _RULE_CHARS or len(why) > _REASON_CHARS or document.get_text(PartKind.HOW)
+    is_whole = says_more and not short and len(excerpt.text) <= _WHOLE_CHARS
+    if is_whole:
+        line = excerpt.text if fold_words(title) in fold_words(rule) else f"{title}\n\n{excerpt.text}"
+    body = ("\n" if is_whole or voice is TextVoice.SHARED else " ") + show_text(line, voice)
     notes = [note for note in (show_byline(header.scope, excerpt.author), show_line(excerpt.caveat)) if note]
     return "\n".join([*notes, f"Memory ({show_line(header.file)}):{body}"])
 

@@ -197,7 +197,7 @@ def _find_length(values: bytes) -> float:
 SATURATION = 0.9  # BM25's k1: how soon more occurrences of a word stop counting
 _BLOCK_BITS = 11  # 2,048 documents per block
 COUNT_BITS, MAX_COUNT = 4, 15  # a posting is a document number with the count in its last bits
-_SCHEMA = f"5-{sys.byteorder}"  # an index with another schema is built again
+_SCHEMA = f"6-{sys.byteorder}"  # an index with another schema is built again
 _TABLES = {
     "files": "path TEXT PRIMARY KEY, sig TEXT NOT NULL, doc INTEGER NOT NULL, key TEXT NOT NULL",
     "bodies": "doc INTEGER PRIMARY KEY, path TEXT, length INTEGER, passages TEXT, vectors BLOB, links TEXT,"

@@ -70,9 +70,11 @@ UNREADABLE = "it cannot be read"
 OVER_BUDGET = "it would exceed the conversation's budget"
 TEAM_OFF = "the team's memory is off"
 IGNORED = "the message asks to leave it out"
-NOT_USEFUL = "it was not useful before, and this is not certain enough"
+NOT_USEFUL = "earlier conversations had it, or it was not useful, and this is not certain enough"
 INDEXED = "its index line, which the conversation has, says the same"
-CERTAIN = 1.0  # confidence above which a memory is shown although it was not useful before
+CERTAIN = 1.0  # confidence above which a memory is shown although it was shown before
+WORN = 0.5  # confidence required for each earlier conversation that was shown a memory at a prompt
+_LOG_ROWS = 50
 _BUSY_SECONDS = 0.05  # max wait for a busy index
 
 
@@ -451,7 +453,7 @@ def select_memories(request: RecallRequest, record: SessionRecord, empty: Recall
     index = request.read_index() if selected else ""
     reasons = [
         _find_objection(memory, left_out, index)
-        or (NOT_USEFUL if request.is_message and _is_useless(pick, memory, request.now) else "")
+        or (NOT_USEFUL if request.is_message and _is_worn(request, pick, memory) else "")
         for pick, memory in pairs
     ]
     read = [memory for (_, memory), reason in zip(pairs, reasons, strict=True) if memory and not reason]
@@ -488,20 +490,28 @@ def _find_objection(
     return IGNORED if any(subject and subject <= words for subject in left_out) else ""
 
 
-def _is_useless(pick: Pick, memory: tuple[StoredMemory, Excerpt, StoreReader] | None, now: datetime) -> bool:
-    """Return whether the user has often called a memory not useful, and recall is not certain that it fits now."""
-    if memory is None or pick.evidence.sure is None or pick.evidence.sure > CERTAIN:
+def _is_worn(request: RecallRequest, pick: Pick, memory: tuple[StoredMemory, Excerpt, StoreReader] | None) -> bool:
+    """Return whether earlier conversations were shown a memory, or the user called it not useful, and this is less certain.
+
+    Many prompts resemble a memory that few of them need. A changed memory starts again.
+    """
+    sure = pick.evidence.sure
+    if memory is None or sure is None or sure > CERTAIN or not isinstance(memory[2].original, RecallLog):
         return False
-    store = memory[2].original
-    if not isinstance(store, RecallLog):
-        return False
-    times = list[datetime]()
+    own = request.session.id if request.session else ""
+
+    def is_doubtful(rows: Sequence[Surfacing]) -> bool:
+        sessions = {row.session for row in rows if row.moment in (Moment.PROMPT, Moment.LATE)} - {"", own}
+        useless = sum(row.moment is Moment.NOT_USEFUL for row in rows)
+        return sure <= WORN * len(sessions) or useless >= NOT_USEFUL_TIMES
+
+    rows: Sequence[Surfacing] = ()
     with suppress(MemdirError):
-        times = [recall.at for recall in store.recalls(memory[0].name) if recall.moment is Moment.NOT_USEFUL]
-    if len(times) < NOT_USEFUL_TIMES:
+        rows = memory[2].original.recalls(memory[0].name, limit=_LOG_ROWS)
+    if not is_doubtful(rows):
         return False
-    since = find_ages(memory[2], [memory[0]], now=now)[memory[0].name]  # a changed memory gets another chance
-    return sum(time >= since for time in times) >= NOT_USEFUL_TIMES
+    since = find_ages(memory[2], [memory[0]], now=request.now)[memory[0].name]
+    return is_doubtful([row for row in rows if row.at >= since])
 
 
 def note_useless(store: StoreBase, name: str) -> None:

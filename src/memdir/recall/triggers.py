@@ -31,15 +31,16 @@ from contextlib import closing
 from datetime import datetime
 from enum import StrEnum
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdir.errors import FormatError
 from memdir.format.when import compile_expression
-from memdir.frozen import dataclass
+from memdir.frozen import compile_late, dataclass, field
 from memdir.limits import ACTION_CHARS, ACTION_SECONDS, TRIGGERS
 from memdir.project.hosts import EDITORS, PATCHED, PATH_KEYS, READERS, SHELLS, WRITERS
-from memdir.records import Scope
+from memdir.records import Kind, Scope
 from memdir.store.sessions import RANKING, SessionFile
 from memdir.store.state import FREQUENT, read_table, write_table
 from memdir.text import find_code_spans
@@ -56,16 +57,25 @@ _ALTERNATIVES = 12
 _BUSY_SECONDS = 0.05
 _SPAN_CHARS = 80
 _CALL_CHARS = 5
-_PLAIN = re.compile(
+_PLAIN = compile_late(
     r"(?<![\w/.@-])(?:\w+/)+[\w-]+\.[a-z]{1,5}\b|\b[A-Za-z]\w*_\w+(?:\(\))?|(?<![\w-])--[a-z]+(?:-[a-z]+)+"
 )
-_ARITY = re.compile(r"(?<=\w)[!?]?/\d\Z")
-_GLOB = re.compile(r"\*\*/|\*+|\?|(?P<choice>\{[^{}/]*\})|(?P<letters>\[[^\]/]+\])|[^*?{\[]+|.", re.DOTALL)
+_ARITY = compile_late(r"(?<=\w)[!?]?/\d\Z")
+_GLOB = compile_late(r"\*+|\?|(?P<choice>\{[^{}/]*\})|(?P<letters>\[[^\]/]+\])|[^*?{\[]+|.", re.DOTALL)
 _LETTERS = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}|[^\W_]+")
-_GLOB_SIGNS, _ENDING = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\*"), re.compile(r"\.\w{1,5}\Z")
+_GLOB_SIGNS, _ENDING = compile_late(r"\{[^}]*\}|\[[^\]]*\]|\*"), compile_late(r"\.\w{1,5}\Z")
 _STEM_CHARS = 4  # min letters of a file name in a glob; fewer match too much
 _ENDING_CHARS = 4  # max letters of an inflected word after its stem
 _NAME = re.compile(r"[A-Za-z_]\w+")
+# A definition in most languages: a keyword or, for C and its relatives, a modifier or type before a name with a bracket.
+_DEFINITION = compile_late(
+    r"\b(?:def|defp|class|fn|func|function|sub|struct|enum|trait|interface|protocol|type|const|let|var|val|module"
+    r"|defmodule|record|macro)[ \t]+(?:\([^()\n]{0,60}\)[ \t]*)?([A-Za-z_][\w.]*)\b\(?"
+    r"|^[ \t]*(?:(?:public|private|protected|internal|static|final|virtual|override|async|export|inline|extern|unsigned"
+    r"|void|int|bool|string|double|float|char|long|auto)[ \t*&]+)+(?:[\w<>\[\],]+[ \t*&]+)?([A-Za-z_]\w*)\(",
+    re.MULTILINE,
+)
+_READ_CHARS, _DEFINITIONS = 262_144, 500  # of a text that the agent has read
 _WORDS = re.compile(r"[^\s;|&()<>\"'`]+")
 
 
@@ -91,13 +101,15 @@ class Trigger(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Action:
     """The effect of a tool call. `paths` are below the project's root, `text` is what is written. `replaced` is text
-    that is replaced or searched for, in which only names count. `is_write`: it writes a file or runs a command."""
+    that is replaced or searched for, in which only names count. `is_write`: it writes a file or runs a command.
+    `defined` are lines of a text that the agent has read, by the names that they define; then all else is empty."""
 
     paths: tuple[str, ...] = ()
     command: str = ""
     text: str = ""
     replaced: str = ""
     is_write: bool = False
+    defined: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,7 @@ class TriggerMatch:
 
     name: str
     triggers: tuple[Trigger, ...]
+    kind: str = ""  # of the memory
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -173,6 +186,13 @@ def find_action(tool: str, values: Mapping[str, Any], cwd: str, tops: Sequence[P
     return Action(tuple(below), command if tool in SHELLS else "", text, replaced, is_write=tool not in READERS)
 
 
+def find_defined(text: str) -> Action:
+    """Return what a text defines, such as functions and classes, as an action: the agent has read it and may change it."""
+    matches = islice(_DEFINITION.finditer(text[:_READ_CHARS]), _DEFINITIONS)
+    pairs = {(match[1] or match[2]).rpartition(".")[2]: match[0].strip() for match in matches}
+    return Action(text="\n".join(pairs.values()), defined=pairs)
+
+
 def _find_below(path: str, cwd: str, tops: Sequence[Path]) -> str:
     plain = os.path.normpath(os.path.join(cwd, path)) if "\0" not in path else ""
     for whole in (plain, os.path.realpath(plain)) if plain else ():
@@ -194,10 +214,10 @@ def list_texts(values: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
 
 # --- agreement ---------------------------------------------------------------------------------------------------------
 # A trigger alone is weak evidence: half of all edits match one. So the evidence of trigger and words must be the stronger
-# the worse the memory ranks for the last prompt. Numbers from 112 prompts of three projects; docs/log.md has the curve.
+# the worse the memory ranks for the last prompt. Numbers from the prompts of nine projects; docs/log.md has the curves.
 
 _WEIGHTS = {
-    TriggerKind.NAME: 3.1,  # alone enough at any rank
+    TriggerKind.NAME: 4.0,  # alone enough at any rank
     TriggerKind.PROGRAM: 2.0,
     TriggerKind.COMMANDS: 1.8,
     TriggerKind.CONTENT: 1.8,
@@ -207,8 +227,12 @@ _WEIGHTS = {
 _BROAD = 0.3  # a path that names a folder or an ending, not a file
 _READ_LESS = 0.5  # subtracted at an action that only reads
 _COMMAND_WORDS = 0.7  # share of the words' weight in a command, which also names what is only looked at
-_NEED, _NEED_RANK = 0.8, 0.6  # evidence required at rank 1, and its increase with the logarithm of the rank
-_NEED_DOUBT = 0.8  # required in addition, times the doubt that the prompt needs a memory
+_MORE = 1.0  # for each further kind that matches, as the path and the new text of an edit
+_CROWD = 0.3  # subtracted, times the logarithm of the number of memories with a match
+_NEED, _NEED_RANK = 0.7, 0.6  # evidence required at rank 1, and its increase with the logarithm of the rank
+_NEED_DOUBT = 1.0  # required in addition, times the doubt that the prompt needs a memory
+_LITTLE_DOUBT = 1.0  # below it, a rule at its command or file, and what names a definition, need no agreement
+_SUFFICIENT = 0.1
 _LAST_RANK = 40  # of memories that are not in the ranking
 _ONE_IN, _FEW_TURNS = 20, 2  # a trigger is too wide if it fires in more than one of 20 turns, and more than twice
 
@@ -258,6 +282,7 @@ def find_candidates(
 ) -> list[ActionCandidate]:
     """Return the memories with enough evidence, best first. `frequent` triggers do not count as evidence."""
     triggers = {(scope, match.name): match.triggers for scope, match in matches}
+    rules = {(scope, match.name) for scope, match in matches if match.kind in (Kind.FEEDBACK, Kind.USER)}
     leaders = {(leader.scope, leader.name): (rank, leader) for rank, leader in enumerate(ranking.leaders, 1)}
     text = f"{' '.join(action.paths)} {action.text} {action.command}"[:ACTION_CHARS]
     words = sorted({word.lower() for word in _LETTERS.findall(text)})
@@ -266,8 +291,11 @@ def find_candidates(
         rank, leader = leaders.get(key, (_LAST_RANK, None))
         matched = tuple(one for one in triggers.get(key, ()) if (key[1], one.pattern) not in frequent)
         need = _NEED + _NEED_RANK * math.log(rank) + _NEED_DOUBT * ranking.doubt
-        evidence = max(map(_score_trigger, matched), default=0.0) - need
-        if not action.is_write:
+        evidence = _score_triggers(matched, len(triggers)) - need
+        is_named = bool(action.defined and matched) or (key in rules and any(map(_names_exactly, matched)))
+        if is_named and ranking.doubt < _LITTLE_DOUBT:
+            evidence = max(evidence, _SUFFICIENT / rank)
+        elif not action.is_write:
             evidence -= _READ_LESS
         elif leader is not None:
             share = _COMMAND_WORDS if action.command and not matched else 1.0
@@ -277,17 +305,34 @@ def find_candidates(
     return sorted(candidates, key=lambda candidate: -candidate.evidence)
 
 
-def _score_trigger(trigger: Trigger) -> float:
-    kind = TriggerKind(trigger.kind)
-    return _BROAD if kind in (TriggerKind.PATHS, TriggerKind.FILE) and not _names_file(trigger) else _WEIGHTS[kind]
+def _names_exactly(trigger: Trigger) -> bool:
+    """Return whether a rule's trigger is a command, or a path below the root that names a file: it needs no agreement."""
+    if trigger.kind != TriggerKind.PATHS:
+        return trigger.kind == TriggerKind.COMMANDS
+    return trigger.pattern[0].isalnum() and "**" not in trigger.pattern and bool(_find_stem(trigger.pattern))
+
+
+def _find_stem(pattern: str) -> str:
+    """Return the letters of a file's name in a glob, without its ending."""
+    return _ENDING.sub("", _GLOB_SIGNS.sub("", pattern.rpartition("/")[2]))
+
+
+def _score_triggers(matched: Sequence[Trigger], memories: int) -> float:
+    """Return the evidence of the triggers of one memory, if this number of memories have a match."""
+    scores: dict[str, float] = {}
+    for trigger in matched:
+        kind = TriggerKind(trigger.kind)
+        is_broad = kind in (TriggerKind.PATHS, TriggerKind.FILE) and not _names_file(trigger)
+        scores[kind] = max(scores.get(kind, 0.0), _BROAD if is_broad else _WEIGHTS[kind])
+    return max(scores.values()) + _MORE * (len(scores) - 1) - _CROWD * math.log(memories) if scores else 0.0
 
 
 def _names_file(trigger: Trigger) -> bool:
     """Return whether a path names a file, and not only a folder or an ending."""
-    last = trigger.pattern.rstrip("/").rpartition("/")[2]
+    path = trigger.pattern.rstrip("/")
     if trigger.kind == TriggerKind.FILE:
-        return "." in last or "_" in last
-    return len(_ENDING.sub("", _GLOB_SIGNS.sub("", last))) >= _STEM_CHARS
+        return bool({".", "_"} & set(path.rpartition("/")[2]))
+    return len(_find_stem(path)) >= _STEM_CHARS
 
 
 def _measure_overlap(weights: Mapping[str, float], words: Sequence[str]) -> float:
@@ -311,8 +356,9 @@ def find_matches(index: Path, action: Action) -> list[TriggerMatch]:
             matches: dict[int, list[Trigger]] = {}
             for doc, trigger in _match_rows(db, action):
                 matches.setdefault(doc, []).append(trigger)
-            rows = db.execute(f"SELECT doc, path FROM bodies WHERE doc IN {_LISTED}", [json.dumps(list(matches))])
-            return [TriggerMatch(path.removesuffix(".md"), tuple(matches[doc])) for doc, path in rows]
+            select = f"SELECT doc, path, kind FROM bodies WHERE doc IN {_LISTED}"
+            rows = db.execute(select, [json.dumps(list(matches))])
+            return [TriggerMatch(path.removesuffix(".md"), tuple(matches[doc]), kind) for doc, path, kind in rows]
     except (sqlite3.Error, ValueError, TypeError):
         return []
 
@@ -336,7 +382,8 @@ class _ActionFacts:
         self.lowered = {kind: value.lower() for kind, value in self.texts.items()}
         self.lowered[TriggerKind.PATHS] = "\n".join(self.paths).lower()
         self.words = _WORDS.findall(command)
-        self.names = "\n".join((text, replaced, command))
+        self.names = "\n".join(action.defined or (text, replaced, command))
+        self.defined = action.defined
         mentioned = [word.lstrip("./") for word in self.words if "/" in word or "." in word]
         self.files = [*self.paths, *mentioned]
         self._until = 0.0
@@ -384,16 +431,24 @@ def _matches(trigger: Trigger, facts: _ActionFacts) -> bool:
         if not lowered or not has_literal or not facts.has_time():
             return False
         if kind == TriggerKind.PATHS:
-            glob = _compile(render_glob(pattern), ignores_case=False)
+            glob = _compile(render_glob(pattern), ignores_case=True)
             return glob is not None and any(glob.fullmatch(path) for path in facts.paths)
         expression = _compile(pattern, ignores_case=kind == TriggerKind.COMMANDS)
-        return expression is not None and bool(expression.search(facts.texts[TriggerKind(kind)]))
+        if expression is None or not expression.search(facts.texts[TriggerKind(kind)]):
+            return False
+        return not facts.defined or any(_covers(expression, name, line) for name, line in facts.defined.items())
     if kind == TriggerKind.FILE:
         return any(f"/{pattern}/" in f"/{path}/" for path in facts.files)
     if kind == TriggerKind.PROGRAM:
         words = iter(facts.words)
         return all(any(word in (other, other.partition("=")[0]) for other in words) for word in pattern.split(" "))
-    return pattern in facts.names
+    return re.split(r"\W", pattern)[-1] in facts.defined if facts.defined else pattern in facts.names
+
+
+def _covers(expression: Any, name: str, line: str) -> bool:
+    """Return whether an expression matches the whole name that a line defines."""
+    match, start = expression.search(line), line.rindex(name)
+    return bool(match) and match.start() <= start and match.end() >= start + len(name)
 
 
 def _compile(pattern: str, *, ignores_case: bool) -> Any:
@@ -461,9 +516,20 @@ def _derive_token(token: str, *, is_code: bool) -> Iterator[Trigger]:
 
 
 def render_glob(glob: str) -> str:
-    """Return a glob as a regular expression: `*` and `?` stay within a folder, `**` stands for any folders."""
+    """Return a glob as a regular expression: `*` and `?` stay within a folder, `**` stands for any folders.
+
+    Who writes a glob may not know the exact tree: one that begins with a folder's name matches below any folder, and
+    `Ingest/` also matches `Scada.Ingest/` and `data-ingest/`. Case is ignored.
+    """
+    *folders, last = glob.removeprefix("./").split("/")
+    start = "(?:.*/)?" if folders and folders[0][:1].isalnum() else ""
+    names = ["(?:.*/)?" if name == "**" else f"(?:[^/]*[._-])?{_render_name(name)}/" for name in folders]
+    return "".join((start, *names, _render_name(last) or ".*"))
+
+
+def _render_name(glob: str) -> str:
     parts = []
-    for match in _GLOB.finditer(glob.removeprefix("./")):
+    for match in _GLOB.finditer(glob):
         sign = match[0]
         if match.lastgroup == "choice":
             parts.append("(?:" + "|".join(re.escape(one) for one in sign[1:-1].split(",")) + ")")
@@ -471,8 +537,8 @@ def render_glob(glob: str) -> str:
             letters = sign[1:-1].lstrip("!^").replace("\\", "\\\\").replace("[", "\\[")
             parts.append(f"[{'^' if sign[1] in '!^' else ''}{letters}]")
         else:
-            parts.append({"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(sign) or re.escape(sign))
-    return "".join(parts) + (".*" if glob.endswith("/") else "")
+            parts.append({"**": ".*", "*": "[^/]*", "?": "[^/]"}.get(sign) or re.escape(sign))
+    return "".join(parts)
 
 
 def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
@@ -481,9 +547,9 @@ def find_literals(pattern: str, *, is_glob: bool = False) -> tuple[str, ...]:
     They only save time: an expression that Python cannot parse without a warning has none.
     """
     if is_glob:
-        pieces = (match[0] for match in _GLOB.finditer(pattern.removeprefix("./")))
+        pieces = [match[0] for name in pattern.removeprefix("./").split("/") for match in _GLOB.finditer(name)]
         longest = max((piece for piece in pieces if piece[0] not in "*?{["), key=len, default="")
-        return (longest.lower(),) if longest.strip("/") else ()
+        return (longest.lower(),) if longest else ()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -53,7 +53,7 @@ def test_the_anthropic_sdk_keeps_its_memory_stores_here(postgres: Postgres, org:
     known = {"memory_store_id": store.id}
     read = memories.retrieve(made.id, **known)
     assert read.content == text and read.content_size_bytes == len(text.encode()), "byte for byte, without frontmatter"
-    assert "exists" in refused(anthropic.ConflictError, memories.create, store.id, path="/work/deploys.md", content="x")
+    assert "exist" in refused(anthropic.ConflictError, memories.create, store.id, path="/work/deploys.md", content="x")
     stale = {"type": "content_sha256", "content_sha256": "0" * 64}
     refused(anthropic.ConflictError, memories.update, made.id, **known, content="x", precondition=stale)
     fresh = {**stale, "content_sha256": made.content_sha256}

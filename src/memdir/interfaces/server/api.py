@@ -48,7 +48,6 @@ from memdir.records import (
     Kind,
     Origin,
     Put,
-    ReplaceLine,
     Rewrite,
     Scope,
     StoredMemory,
@@ -187,6 +186,32 @@ class OpenStore:
                 digest = next((file.after for file in files if file.path == f"{result.name}.md"), None)
         facts = {"path": result.name, "action": result.action.value, "repeated": result.repeated}
         return 200, {"version": result.change, "content_sha256": digest, **facts}
+
+    def write_files(
+        self, versions: Mapping[str, tuple[str | None, str | None]], context: WriteContext, *, verb: str
+    ) -> WriteResult:
+        """Write whole files, by path: the digest that the caller knows, None for no file, and the content, None to delete it.
+
+        Raises PushConflict if any file has changed since; one that has the new content already is left out.
+        """
+
+        def planner(view: StoreView) -> list[FileChange]:
+            changes, conflicts = [], []
+            for path, (before, content) in versions.items():
+                current, after = view.read_bytes(path), None if content is None else encode(content)
+                known = None if current is None else digest_of(current)
+                if current == after:
+                    continue
+                folder, _, leaf = path.rpartition("/")
+                names = (name for name in view.list_files(folder) if fold(name) == fold(leaf))
+                if known != before or (after is not None and any(name != leaf for name in names)):
+                    conflicts.append({"path": path, "content_sha256": known})
+                changes.append(FileChange(path, current, after))
+            if conflicts:
+                raise PushConflict(conflicts)
+            return sorted(changes, key=lambda change: change.is_index)
+
+        return carry_out(self.store, planner, (), context, verb=verb, mark=self.call.mark)
 
     def show_review(self, review: ReviewError) -> Answer:
         return 202, {"review": render_item(self.store.inbox_item(review.item))}
@@ -441,7 +466,6 @@ def change_many(call: Call) -> Answer:
     edits = inbox.parse_edits(call.body["edits"])
     if not edits:
         raise FormatError("there are no edits", field="edits", hint="send at least one edit")
-    check_file(INDEX_FILE, "\n".join(edit.line for edit in edits if isinstance(edit, ReplaceLine)))
     return opened.change(edits, verb=call.body.get("verb") or "edit")
 
 
@@ -479,25 +503,9 @@ def push_files(call: Call) -> Answer:
     for path, (_, content) in versions.items():
         check_file(path, content)
 
-    def planner(view: StoreView) -> list[FileChange]:
-        changes, conflicts = [], []
-        for path, (before, content) in versions.items():
-            current, after = view.read_bytes(path), None if content is None else encode(content)
-            known = None if current is None else digest_of(current)
-            if current == after:
-                continue
-            folder, _, leaf = path.rpartition("/")
-            names = (name for name in view.list_files(folder) if fold(name) == fold(leaf))
-            if known != before or (after is not None and any(name != leaf for name in names)):
-                conflicts.append({"path": path, "content_sha256": known})
-            changes.append(FileChange(path, current, after))
-        if conflicts:
-            raise PushConflict(conflicts)
-        return sorted(changes, key=lambda change: change.is_index)
-
     verb = call.body.get("verb") or "sync"
     origin = replace(call.origin(), who=SYNC)
-    result = carry_out(opened.store, planner, (), WriteContext(origin, call.context.clock()), verb=verb, mark=call.mark)
+    result = opened.write_files(versions, WriteContext(origin, call.context.clock()), verb=verb)
     if result.review is not None:
         return opened.show_review(result.review)
     head = opened.store.read_head()
@@ -512,7 +520,9 @@ class PushConflict(ConflictError):
     """Files that changed since the client read them, each with its current digest."""
 
     def __init__(self, conflicts: list[Json]) -> None:
-        super().__init__(f"{len(conflicts)} files changed since", hint="read them, merge, and send them again")
+        super().__init__(
+            f"{len(conflicts)} files changed since, or exist already", hint="read them, merge, and send them again"
+        )
         self.conflicts = conflicts
 
 

@@ -264,8 +264,8 @@ class ApiServer:
             try:
                 status, answer = endpoint.work(call)
             except MemdirError as error:
-                if is_kept:
-                    _forget_key(call)  # nothing was done
+                if is_kept and render_error(error)[0] != 503:  # then it may have been done
+                    _forget_key(call)
                 if isinstance(error, ConflictError) and call.is_conditional:
                     raise DeniedError(str(error), status=412, hint=error.hint) from None
                 raise

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 
 from memdir.errors import ConflictError, FormatError, NotFoundError
 from memdir.files import check_name
-from memdir.format.frontmatter import digest_of, encode
+from memdir.format.frontmatter import digest_of, read_time
 from memdir.frozen import replace
 from memdir.interfaces.server.access import DeniedError
 from memdir.interfaces.server.api import (
@@ -29,10 +29,9 @@ from memdir.interfaces.server.api import (
     make_store,
 )
 from memdir.interfaces.server.schemas import Json
-from memdir.operations.write import carry_out
 from memdir.postgres.database import Row
 from memdir.records import Change, ChangedFile
-from memdir.store.plan import FileChange, StoreView, is_index_path
+from memdir.store.plan import is_index_path
 
 _STORE, _MEMORY, _VERSION = "memstore_", "mem_", "memver_"
 _LISTED, _LISTED_FULL = 20, 20  # by default, and with contents
@@ -57,18 +56,19 @@ def list_memory_stores(call: Call) -> Answer:
     rows = [
         opened for opened in find_stores(call) if call.query.get("include_archived") or not opened.facts["archived"]
     ]
-    since, until = _read_time(call, "created_at[gte]"), _read_time(call, "created_at[lte]")
+    since, until = _read_times(call)
     shown = [_render_store(opened) for opened in rows if since <= opened.facts["created"] <= until]
     shown.sort(key=lambda row: (row["created_at"], row["id"]), reverse=True)
     ids = [row["id"] for row in shown]
     start = ids.index(call.query["page"]) if call.query.get("page") in ids else 0
-    return 200, _cut(shown[start:], call.query.get("limit", _LISTED), lambda row: str(row["id"]))
+    shown, limit = shown[start:], call.query.get("limit", _LISTED)
+    return 200, {"data": shown[:limit], "next_page": shown[limit]["id"] if len(shown) > limit else None}
 
 
 def make_memory_store(call: Call) -> Answer:
     title, body = call.body["name"], call.body
     slug = re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")[:80] or "store"
-    columns = {"title": title, "description": body.get("description") or "", "metadata": _merge_pairs({}, body)}
+    columns = {"title": title, "description": body.get("description") or "", "metadata": _merge_pairs("{}", body)}
     for name in (slug, f"{slug}-{uuid4().hex[:8]}"):
         try:
             _, row = make_store(replace(call, body={"name": name, **columns}))
@@ -179,24 +179,16 @@ def list_memory_versions(call: Call) -> Answer:
     opened, query = _open(call), call.query
     limit = min(query.get("limit", _LISTED), _LISTED_FULL if query.get("view") == "full" else 100)
     name = _find_name(opened, query["memory_id"], deleted=True) if "memory_id" in query else None
-    since, until = _read_time(call, "created_at[gte]"), _read_time(call, "created_at[lte]")
+    since, until = _read_times(call)
     below = int(query["page"]) if str(query.get("page", "")).isdecimal() else None
     page = opened.store.changes(name, limit=limit + 1, below=below)
     pairs = [(change, file) for change in page[:limit] for file in _list_files(change)]
     pairs = [(change, file) for change, file in pairs if since <= change.at <= until]
     pairs = [(change, file) for change, file in pairs if name is None or file.path == f"{name}.md"]
     rows = _render_versions(opened, pairs, query.get("view", "basic"))
-    wanted = {
-        "operation": query.get("operation"),
-        "api_key_id": query.get("api_key_id"),
-        "session_id": query.get("session_id"),
-    }
-    actor = {key: value for key, value in wanted.items() if value is not None and key != "operation"}
-    rows = [
-        row
-        for row in rows
-        if wanted["operation"] in (None, row["operation"]) and actor.items() <= row["created_by"].items()
-    ]
+    actor = {key: query[key] for key in ("api_key_id", "session_id", "service_account_id") if key in query}.items()
+    rows = [row for row in rows if actor <= row["created_by"].items()]
+    rows = [row for row in rows if query.get("operation") in (None, row["operation"])]
     return 200, {"data": rows, "next_page": str(page[limit - 1].id) if len(page) > limit else None}
 
 
@@ -231,7 +223,7 @@ def _list_files(change: Change) -> list[ChangedFile]:
 def _render_versions(opened: OpenStore, pairs: Sequence[tuple[Change, ChangedFile]], view: str) -> list[Json]:
     digests = [file.after for _, file in pairs if file.after is not None]
     found = {digest: rest for digest, *rest in _ask(opened, f"{_SIZES} AND digest = ANY(%(digests)s)", digests=digests)}
-    ids, rows = _Ids(opened), []
+    aliases, rows = _read_aliases(opened), []
     for change, file in pairs:
         is_gone, (size, redacted) = file.after is None, found.get(file.after, (None, None))
         kind, _, id = change.actor.partition(":")
@@ -239,7 +231,7 @@ def _render_versions(opened: OpenStore, pairs: Sequence[tuple[Change, ChangedFil
         is_new = file.before is None and change.verb != "move"
         row: Json = {
             "id": f"{_VERSION}{change.id}_{_hash(file.path)}", "type": "memory_version", "memory_store_id": _name_store(opened.id),
-            "memory_id": ids.find(file.path.removesuffix(".md")), "created_at": _show_time(change.at), "created_by": actor,
+            "memory_id": _make_id(file.path.removesuffix(".md"), aliases), "created_at": _show_time(change.at), "created_by": actor,
             "operation": "deleted" if is_gone else "created" if is_new else "modified",
             "path": None if redacted else f"/{file.path}", "content_sha256": None if redacted else file.after,
             "content_size_bytes": size, "redacted_at": redacted and _show_time(redacted), "redacted_by": None, "content": None,
@@ -253,20 +245,18 @@ def _render_versions(opened: OpenStore, pairs: Sequence[tuple[Change, ChangedFil
 # --- shared ----------------------------------------------------------------------------------------------------------
 
 
-class _Ids:
-    """The IDs of a store's memories by name, and the names by ID."""
+def _read_aliases(opened: OpenStore) -> dict[str, str]:
+    return dict(_ask(opened, _ALIASES))
 
-    def __init__(self, opened: OpenStore) -> None:
-        self.names: dict[str, str] = dict(_ask(opened, _ALIASES))
-        self._ids = {name: id for id, name in self.names.items()}
 
-    def find(self, name: str) -> str:
-        return self._ids.get(name) or _MEMORY + base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
+def _make_id(name: str, aliases: dict[str, str]) -> str:
+    made = _MEMORY + base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
+    return next((id for id, path in aliases.items() if path == name), made)
 
 
 def _find_name(opened: OpenStore, id: str, *, deleted: bool = False) -> str:
     """Return the name of the memory with an ID. Raises NotFoundError if there is none, unless it may be deleted."""
-    name = _Ids(opened).names.get(id, "")
+    name = _read_aliases(opened).get(id, "")
     if not name:
         data = id.removeprefix(_MEMORY)
         try:
@@ -297,26 +287,11 @@ def _update(call: Call, opened: OpenStore, columns: str, **values: object) -> No
 
 def _write(opened: OpenStore, files: dict[str, tuple[str | None, str | None]], verb: str) -> None:
     """Write the content of each name, None to delete it, if the present file has the first digest, None for no file."""
-    for name, (_, text) in files.items():
-        check_file(f"{name}.md", text, is_shared=False)
-
-    def planner(view: StoreView) -> list[FileChange]:
-        changes = []
-        for name, (expect, text) in files.items():
-            folder, _, leaf = f"{name}.md".rpartition("/")
-            before, after = view.read_bytes(f"{name}.md"), None if text is None else encode(text)
-            current = None if before is None else digest_of(before)
-            is_variant = before is None and view.list_files(folder, alike=leaf)
-            if current != expect or (is_variant and after is not None):
-                raise ConflictError(
-                    f"/{name}.md was changed or exists", expected=expect, found=current or "", hint="read it again"
-                )
-            changes += [FileChange(f"{name}.md", before, after)] if before != after else []
-        return changes
-
-    result = carry_out(opened.store, planner, tuple(files), opened.make_context(), verb=verb, mark=opened.call.mark)
-    if result.review is not None:
-        raise DeniedError("this change needs review", hint=f"item {result.review.item} of the store's inbox")
+    paths = {f"{name}.md": pair for name, pair in files.items()}
+    for path, (_, text) in paths.items():
+        check_file(path, text, is_shared=False)
+    if opened.write_files(paths, opened.make_context(), verb=verb).review is not None:
+        raise DeniedError("this change needs review", hint="it is in the inbox of the store")
 
 
 def _show(call: Call, opened: OpenStore, name: str, view: str) -> Json:
@@ -328,13 +303,12 @@ def _show(call: Call, opened: OpenStore, name: str, view: str) -> Json:
 def _render_memories(opened: OpenStore, names: Sequence[str]) -> list[Json]:
     memories, paths = opened.store.read_many(names), [f"{name}.md" for name in names]
     begun: dict[str, datetime] = dict(_ask(opened, _BEGUN, paths=paths))
-    ids = _Ids(opened)
-    rows = []
+    aliases, rows = _read_aliases(opened), []
     for name in (name for name in names if name in memories):
         memory, signature = memories[name], memories[name].header.signature
         changed = datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
         rows.append({
-            "id": ids.find(name), "type": "memory", "memory_store_id": _name_store(opened.id), "path": f"/{name}.md",
+            "id": _make_id(name, aliases), "type": "memory", "memory_store_id": _name_store(opened.id), "path": f"/{name}.md",
             "content": memory.text, "content_sha256": memory.digest, "content_size_bytes": signature.size,
             "memory_version_id": f"{_VERSION}{signature.inode}_{_hash(f'{name}.md')}",
             "created_at": _show_time(begun.get(f"{name}.md", changed)), "updated_at": _show_time(changed),
@@ -351,14 +325,12 @@ def _render_store(opened: OpenStore) -> Json:
     }  # fmt: skip
 
 
-def _merge_pairs(known: str | dict[str, str], body: Any) -> str:
+def _merge_pairs(known: str, body: Any) -> str:
     """Return metadata with the changes of a request as JSON; null removes a key."""
-    pairs = {**(json.loads(known) if isinstance(known, str) else known), **(body.get("metadata") or {})}
+    pairs = json.loads(known) | (body.get("metadata") or {})
     pairs = {key: value for key, value in pairs.items() if value is not None}
-    if len(pairs) > _PAIRS or any(
-        not isinstance(value, str) or not 0 < len(key) <= _KEY_CHARS or len(value) > _VALUE_CHARS
-        for key, value in pairs.items()
-    ):
+    is_fit = all(isinstance(value, str) and len(value) <= _VALUE_CHARS for value in pairs.values())
+    if not is_fit or len(pairs) > _PAIRS or any(not 0 < len(key) <= _KEY_CHARS for key in pairs):
         hint = f"at most {_PAIRS} texts of {_VALUE_CHARS} characters"
         raise FormatError("invalid metadata", field="metadata", hint=hint)
     return json.dumps(pairs)
@@ -372,22 +344,12 @@ def _read_path(path: str) -> str:
     return name
 
 
-def _read_time(call: Call, key: str) -> datetime:
-    try:
-        time = (
-            datetime.fromisoformat(call.query[key])
-            if key in call.query
-            else datetime.max
-            if "lte" in key
-            else datetime.min
-        )
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
-    except ValueError:
-        raise FormatError("this is not a time", field=key, hint="use RFC 3339") from None
-
-
-def _cut(rows: list[Json], limit: int, cursor: Any) -> Json:
-    return {"data": rows[:limit], "next_page": cursor(rows[limit]) if len(rows) > limit else None}
+def _read_times(call: Call) -> tuple[datetime, datetime]:
+    texts = call.query.get("created_at[gte]", "0001-01-01"), call.query.get("created_at[lte]", "9999-12-31")
+    since, until = map(read_time, texts)
+    if since is None or until is None:
+        raise FormatError("this is not a time", field="created_at", hint="use RFC 3339")
+    return since, until
 
 
 def _hash(path: str) -> str:
