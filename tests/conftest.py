@@ -25,7 +25,7 @@ SKIPPED: list[str] = []
 SLOW_FOLDER = "hostile"
 SLOW_FILES = frozenset(
     """
-test_adapters_sdks test_agreement test_bench test_chat_terminal test_docs test_docs_commands
+test_adapters_langgraph test_adapters_sdks test_agreement test_bench test_chat_terminal test_docs test_docs_commands
 test_dream_answers test_dream_planted test_examples test_extract_server test_extraction_answers
 test_extraction_attacks test_frozen test_hooks_beside test_import_real test_install test_language_dates
 test_local_model test_main test_mcp test_mcp_claude test_mcp_frames test_models_faults test_models_host_cli

@@ -42,10 +42,12 @@ LAZY = {
 # Libraries that may be imported inside a function, for the same reason.
 LAZY_LIBRARIES = set(
     "dataclasses importlib.metadata yaml tomllib tomlkit pwd subprocess hashlib tempfile html email.utils readline rich click shutil "
-    "anthropic anyio httpx2 psycopg psycopg_pool starlette jwt asyncio claude_agent_sdk agents pydantic_ai json sqlite3 mcp uvicorn difflib pyrage re2".split()
+    "anthropic anyio httpx2 psycopg psycopg_pool starlette jwt asyncio claude_agent_sdk langgraph agents pydantic_ai json sqlite3 mcp uvicorn difflib pyrage re2".split()
 )
 # Adapters that need an SDK of others: what its import prints is not ours, and it takes seconds.
-BORROWED = {f"interfaces.sdk.{name}" for name in ("memory_tool", "openai_agents", "pydantic_ai")} | {"recall.encode"}
+BORROWED = {f"interfaces.sdk.{name}" for name in ("memory_tool", "langgraph", "openai_agents", "pydantic_ai")} | {
+    "recall.encode"
+}
 # Methods of a store that change memories; interfaces call `operations` instead.
 STORE_WRITES = set("write edit delete pin restore undo undo_files change carry_out remember".split())
 # The only modules where `except Exception` may stand.

@@ -171,12 +171,12 @@ def test_a_clean_environment_gets_it_by_pip_pipx_and_uv_with_a_hint_that_fits(
     assert served.returncode == 1 and "Traceback" not in served.stderr and hint in served.stderr
 
 
-@pytest.mark.parametrize("extra", ["anthropic", "mcp", "openai", "openai-agents", "pydantic-ai", "server", "sync"])  # fmt: skip
+@pytest.mark.parametrize("extra", ["anthropic", "langgraph", "mcp", "openai", "openai-agents", "pydantic-ai", "server", "sync"])  # fmt: skip
 def test_each_extra_installs_beside_the_wheel_and_can_be_imported(wheel: Path, tmp_path: Path, extra: str) -> None:
     if scaled(10) < 10 and extra != "mcp":
         pytest.skip("an installation of every extra: full load only")
     python = make_venv(tmp_path / "venv")
     fetch(BIN / "uv", "pip", "install", "--quiet", "--python", python, f"memdir[{extra}] @ file://{wheel}", env={})
-    modules = {"openai-agents": "memdir.interfaces.sdk.openai_agents", "pydantic-ai": "memdir.interfaces.sdk.pydantic_ai", "mcp": "memdir.interfaces.mcp", "server": "memdir.postgres.store", "sync": "pyrage"}  # fmt: skip
+    modules = {"langgraph": "memdir.interfaces.sdk.langgraph", "openai-agents": "memdir.interfaces.sdk.openai_agents", "pydantic-ai": "memdir.interfaces.sdk.pydantic_ai", "mcp": "memdir.interfaces.mcp", "server": "memdir.postgres.store", "sync": "pyrage"}  # fmt: skip
     run(python, "-c", f"import {modules.get(extra, extra)}")
     try_out(python, "-m", "memdir", home=tmp_path / "home")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from memdir.store.files import FileStore
     from memdir.store.memory import MemoryStore
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     name: f"memdir.{module}"

@@ -130,7 +130,9 @@ MODEL_CONNECT_SECONDS = 10.0
 STREAM_TOKENS = 2_048  # a longer answer is streamed: silence until its end would look like a dead endpoint
 THINKING_TOKENS = 4_096  # added for a model whose thinking counts as output and used up the limit
 RUN_TOKENS = 500_000  # of one run; a fork of a long conversation takes a fifth of it
-DAY_TOKENS = 3_000_000  # of one day; about a hundred turns of a day's work, a few dollars
+DAY_TOKENS = (
+    1_000_000  # of one day; about a hundred turns with something to learn, $2.50 at the price of a middle model
+)
 CACHED_WEIGHT = 0.1  # of a token read from a provider's cache, which is what it costs
 USAGE_DAYS = 400  # a year of weeks, and the same week a year ago
 USAGE_ROWS = 200_000  # newest kept

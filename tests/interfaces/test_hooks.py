@@ -129,12 +129,12 @@ def test_what_came_from_the_team_is_told_once(hooks: Hooks) -> None:
     assert hooks("session-start", source="startup").message == ""
 
 
-def test_a_start_says_in_one_line_that_nothing_was_decided_about_a_model(tmp_path: Path) -> None:
+def test_the_first_start_says_that_memory_is_on_and_that_nothing_was_decided_about_a_model(tmp_path: Path) -> None:
     hooks = Hooks(tmp_path)
     for host, model in (("claude-code", "claude-cli"), ("codex", "codex-cli"), ("gemini-cli", "gemini-cli")):
-        told = hooks("session-start", host=host, source="startup").message
-        assert f"config set model {model}`" in told and "\n" not in told and len(told) < 300
-    quiet = [("vscode", "startup"), ("claude-code", "resume"), ("claude-code", "compact"), ("codex", "clear")]
+        first, told = hooks("session-start", host=host, source="startup").message.split("\n")
+        assert first.startswith("memdir is on, with ") and f"config set model {model}`" in told and len(told) < 300
+    quiet = [("claude-code", "resume"), ("claude-code", "compact"), ("codex", "clear")]
     for host, source in quiet:
         assert hooks("session-start", host=host, source=source).message == "", (host, source)
     assert hooks.cli("config", "set", "model", "none").code == 0

@@ -300,6 +300,19 @@ def test_all_takes_the_hosts_that_are_here_and_a_wrong_name_is_refused(tmp_path:
     assert "Codex asks whether these hooks may run" in cli("install", "codex").out
 
 
+def test_everything_of_memdir_goes_and_memories_stay(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    cli.save()
+    assert cli("install", "claude-code", "--model", "none").code == 0
+    assert "pass --yes" in cli("uninstall", "--everything").err
+    shown = cli("uninstall", "--everything", "--print").out
+    assert "would delete" in shown and "kept 1 memory in" in shown and (cli.memory / ".memdir").is_dir()
+    done = cli("uninstall", "--everything", "--yes")
+    assert done.code == 0 and sorted(path.name for path in cli.memory.iterdir()) == ["MEMORY.md", "terse-replies.md"]
+    assert not (cli.home / ".config" / "memdir").exists() and not (cli.home / ".local" / "state" / "memdir").exists()
+    assert "hook" not in "".join(path.read_text() for path in (cli.home / ".claude").glob("settings*.json"))
+
+
 def put_programs(cli: Cli) -> None:
     """Programs of the agents on the PATH, which nobody starts here."""
     folder = cli.home / "bin"
@@ -314,9 +327,9 @@ def put_programs(cli: Cli) -> None:
 def install_at_terminal(cli: Cli, answer: str, *arguments: str) -> str:
     command = [str(word) for word in cli.command("install", *arguments)]
     with Terminal(command, cwd=cli.project, env=cli.environ(), size=(80, 200)) as terminal:
-        if answer:
-            terminal.expect("do the learning? [y/n]: ")
-            terminal.enter(answer)
+        for word in answer:
+            terminal.expect("n = no): ")
+            terminal.enter(word)
         assert terminal.end() == 0, terminal.text
         return terminal.text
 
@@ -326,7 +339,7 @@ def install_at_terminal(cli: Cli, answer: str, *arguments: str) -> str:
     [
         ("claude-code", "Claude Code", "y", "claude-cli"),
         ("codex", "Codex CLI", "y", "codex-cli"),
-        ("gemini-cli", "Gemini CLI", "n", "none"),
+        ("gemini-cli", "Gemini CLI", "c", "none"),
     ],
 )
 def test_at_a_terminal_it_asks_once_whether_the_agents_program_may_learn(
@@ -340,20 +353,25 @@ def test_at_a_terminal_it_asks_once_whether_the_agents_program_may_learn(
     for words in (
         "your messages",
         "shortened tool results",
-        "one request of",
+        "160,000 tokens",
         f"by your {title} plan or key",
         f"model = {model}",
     ):
         assert words in text, words
     assert cli("config", "get", "model").out.strip() == model
-    assert "do the learning" not in install_at_terminal(cli, "", host)
+    assert "do the learning" not in install_at_terminal(cli, "y", host)
     assert "do it" not in cli("status").out
 
 
 def test_nobody_is_asked_where_the_decision_is_given_or_no_program_is_there(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     cli.variables["PATH"] = str(tmp_path)
-    assert "program not found: 'claude'" in install_at_terminal(cli, "", "claude-code")
+    text = install_at_terminal(cli, "dy", "claude-code")
+    assert "program not found: 'claude'" in text and "created with 9 hooks" in text and "UserPromptSubmit" in text
+    with Terminal([str(word) for word in cli.command("install")], cwd=cli.project, env=cli.environ()) as terminal:
+        terminal.expect("n = no): ")
+        terminal.enter("n")
+        assert terminal.end() == 130 and not (cli.home / ".codex").exists()
     put_programs(cli)
     for arguments in (
         ("claude-code", "--yes"),
@@ -362,11 +380,12 @@ def test_nobody_is_asked_where_the_decision_is_given_or_no_program_is_there(tmp_
         ("vscode",),
         ("codex", "--print"),
     ):
-        assert "do the learning" not in install_at_terminal(cli, "", *arguments), arguments
+        is_asked = not {"--yes", "--json", "--print"}.intersection(arguments)
+        assert "do the learning" not in install_at_terminal(cli, "y" * is_asked, *arguments), arguments
     assert cli("config", "get", "model", "--json").json["source"] == "default"
     assert "unknown model 'gpt'" in cli("install", "codex", "--model", "gpt").refusal
     assert not (cli.home / ".codex").exists()
-    assert "model = codex-cli:gpt-5.5" in install_at_terminal(cli, "", "codex", "--model", "codex-cli:gpt-5.5")
+    assert "model = codex-cli:gpt-5.5" in install_at_terminal(cli, "y", "codex", "--model", "codex-cli:gpt-5.5")
     assert cli("install", "codex", "--model", "none", "--json").json
     assert (cli.home / ".config" / "memdir" / "config.toml").read_text(encoding="utf-8") == 'model = "none"\n'
 

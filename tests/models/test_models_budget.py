@@ -229,7 +229,7 @@ def test_status_shows_usage_by_week_and_what_was_never_recalled(tmp_path: Path) 
     ask_metered(lambda request: answer(10, 0, 5), ask(purpose="select"), replace(meter, project="/elsewhere"))
     facts = cli("status", "--json").json
     usage = facts["usage"]
-    assert usage["today_tokens"] == 255 and usage["caps"]["day_tokens"] == 3_000_000
+    assert usage["today_tokens"] == 255 and usage["caps"]["day_tokens"] == 1_000_000
     assert [(row["project"], row["purpose"]) for row in usage["weeks"]] == [
         ("/elsewhere", "select"),
         (str(cli.project), "extract"),

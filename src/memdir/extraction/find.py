@@ -133,7 +133,7 @@ def compose_memory(text: str, *, now: datetime, kind: Kind | None = None, secret
     Raises FormatError if it is too vague or should not be saved (see `find_unwanted`). `secrets` allows a secret, but
     only in the body, because titles and descriptions are shown in lists.
     """
-    values = _find_secret_values(text)
+    values = find_secret_values(text)
     if values and not secrets:
         hint = "keep it in a password manager, and remember where"
         raise FormatError("this looks like a password or a key", field="body", hint=hint)
@@ -142,7 +142,9 @@ def compose_memory(text: str, *, now: datetime, kind: Kind | None = None, secret
     language = next(iter([*find_request_languages(text), load_request_languages()[0]]))
     content, about, stated_kind = _strip_cue(compile_any("reply").sub("", text.strip()), language, now)
     kind = kind or stated_kind or _guess_kind(about, language)
-    parts = _describe(mask_values(content, values), mask_values(about, values), language, kind, now)
+    # A title that said "masked" would claim that the file does not contain the secret.
+    content_shown, about_shown = (mask_values(shown, values, "…") for shown in (content, about))
+    parts = _describe(content_shown, about_shown, language, kind, now)
     if parts is None:
         raise FormatError("this text is too vague to recall", field="body", hint=_HINT)
     return Draft(kind, *parts[:2], _set_dates(content, kind, now) + "\n")
@@ -175,17 +177,13 @@ def find_forgetting(text: str, *, now: datetime) -> MemoryRequest | None:
     return None
 
 
-def holds_secret(text: str) -> bool:
-    return bool(_find_secret_values(text))
-
-
-def mask_values(text: str, values: Sequence[str]) -> str:
+def mask_values(text: str, values: Sequence[str], mask: str = MASK) -> str:
     for value in values:
-        text = text.replace(value, MASK)
+        text = text.replace(value, mask)
     return text
 
 
-def _find_secret_values(text: str) -> tuple[str, ...]:
+def find_secret_values(text: str) -> tuple[str, ...]:
     """Return the secrets in a text, longest first."""
     numbers = {match["value"] for match in compile_any("secret_number").finditer(text)}
     secrets = {text[secret.start : secret.end] for secret in find_secrets(text)}
@@ -324,7 +322,7 @@ def _is_permanent(category: RequestCategory, language: RequestLanguage, text: st
 def _make_request(match: RuleMatch, message: Message, now: datetime) -> MemoryRequest | None:
     category, language = match.category, match.language
     full_text, hides = f"{match.quote}\n{match.content}", ""
-    values = _find_secret_values(full_text)
+    values = find_secret_values(full_text)
     content, about, quote = (mask_values(text, values) for text in (match.content, match.about, match.quote))
     kind = _KINDS.get(category) or _guess_kind(about, language)
     if category is RequestCategory.STATEMENT and kind is Kind.PROJECT and is_rule(about):

@@ -39,10 +39,11 @@ from memdir.store.history import FILE as HISTORY_FILE
 from memdir.store.open import Project
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared, plan_dead_pointers, plan_pointers
 from memdir.store.secrets import FILE as SECRETS_FILE
-from memdir.store.secrets import read_own_rules
+from memdir.store.secrets import read_own_rules, render_advice
 from memdir.store.sessions import read_ended, read_queue
 from memdir.store.state import (
     ENDED_FOLDER,
+    LATE,
     NO_PERMISSION,
     OWN_FOLDER,
     OWN_SETUP,
@@ -77,7 +78,6 @@ SLACK = timedelta(minutes=10)  # Allows for installing during a session, and for
 SILENT = timedelta(days=7)  # A remote that is unreachable for longer is a problem.
 _SHOWN = 5  # The limit for names or files in a list.
 _CHARS = 200
-_LATE = "it took longer than"  # Part of the message of a hook that missed its deadline.
 _ORIGIN = Origin(who="doctor", why="derived state repaired")
 
 
@@ -241,7 +241,7 @@ def _check_problems(state: Path, now: datetime) -> Findings:
         times = f", {problem.times} times" if problem.times > 1 else ""
         message = f"{problem.host}: {problem.text} ({_show_time(problem.at)}{times})"
         fix = "fix the cause; `memdir doctor --fix` marks it as seen"
-        if _LATE in problem.text:
+        if LATE in problem.text:
             fix = "`memdir config set hook_patience 3` gives hooks more time; `memdir extract` learns from turns that already ended"
         yield DoctorFinding("hook_problem", PROBLEMS, message, fix, fixable=True)
 
@@ -482,10 +482,8 @@ def _check_verdicts(store: FileStore, memories: Sequence[StoredMemory]) -> Findi
 def _check_secrets(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
     for memory in memories:
         for secret in find_stored_secrets(store, memory.text):
-            fix = f"change it where it is used, then `memdir edit {memory.header.name}`; history keeps the old text"
-            yield DoctorFinding(
-                "secret", memory.header.file, f"looks like {secret.what} ({secret.rule})", fix, secret.line
-            )
+            message, fix = f"looks like {secret.what} ({secret.rule})", render_advice(memory.header.name)
+            yield DoctorFinding("secret", memory.header.file, message, fix, secret.line)
 
 
 def _check_rules(headers: Sequence[Header]) -> Findings:

@@ -43,7 +43,7 @@ from memdir.store.sessions import (
     parse_cursor,
     read_day,
 )
-from memdir.store.state import OWN_POINT, OWN_SETUP, digest_text, find_own_sync, read_events, read_problems
+from memdir.store.state import LATE, OWN_POINT, OWN_SETUP, digest_text, find_own_sync, read_events, read_problems
 from memdir.text import estimate_tokens, fold, shorten
 
 _GAP = "\n\n"
@@ -51,6 +51,8 @@ _COMPACTED, _CLEARED, _RESUMED = "compact", "clear", "resume"
 _NOTES_SECONDS = 1.2  # to wait for a running update of the notes; the deadline of the hook is two
 _CHANGES = 50  # the most changes to search for dreams since the last start
 _PROBLEMS = 3
+_OFTEN = 2  # times that a missed deadline is not worth a line
+_STORES = ("memories of this project", "of all projects")
 _RECENT = timedelta(days=7)  # how far back problems are shown if no session has started before
 _UNLEARNED = timedelta(days=1)  # conversations that changed up to this long before the last start are considered
 _LIVE = timedelta(minutes=2)
@@ -170,9 +172,15 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
         if news := read_team_news(state):
             yield render_news(news).strip()
             mark_seen(state)
+    if since is None:
+        counts = " and ".join(
+            f"{len(store.scan())} {words}" for store, words in zip(project.stores, _STORES, strict=False)
+        )
+        yield f"memdir is on, with {counts}; `memdir status` shows what it does"
     after = since or project.now() - _RECENT
     problems = [*read_problems(state, since=after), *read_problems(home, since=after)]
-    for problem in problems[:_PROBLEMS]:
+    # One late hook loses nothing: its turn is queued already.
+    for problem in [problem for problem in problems if problem.times > _OFTEN or LATE not in problem.text][:_PROBLEMS]:
         times = f" ({problem.times} times)" if problem.times > 1 else ""
         yield f"memdir had a problem: {problem.text}{times}; `memdir doctor` tells more"
     if since is None and project.settings.flag("extract") and not call.is_headless:  # only at the first start

@@ -41,7 +41,7 @@ from memdir.project.hosts import (
 )
 from memdir.project.settings import Environment, read_environment
 from memdir.store.sessions import SessionFile
-from memdir.store.state import note_event, note_problem, take_saved
+from memdir.store.state import LATE, note_event, note_problem, take_saved
 from memdir.text import cut_middle, estimate_tokens, one_line, shorten
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def _note_late(event: HookEvent, output: HookOutput, seconds: float) -> None:
 
 def record_late(event: HookEvent, output: HookOutput, seconds: float, done: Callable[[], object]) -> None:
     try:
-        _note_error(output, event, TimeoutError(f"the hook took longer than {seconds:g} s"))
+        _note_error(output, event, TimeoutError(f"{LATE} {seconds:g} s"))
         if event is HookEvent.PROMPT and output.cwd is not None:
             # Usually the prompt timed out while it updated the index, so a worker updates it.
             start_detached(output.cwd, "worker")

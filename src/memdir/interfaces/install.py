@@ -313,6 +313,16 @@ class InstallChange:
     entry: InstallRow | None = None
     notes: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    parts: str = ""
+
+    @property
+    def summary(self) -> str:
+        """Say what this change does in a few words, such as "adds 9 hooks"."""
+        return (
+            {"changed": "adds ", "created": "created with "}.get(self.what, "") + self.parts
+            if self.parts
+            else self.what
+        )
 
     @property
     def what(self) -> str:
@@ -392,7 +402,13 @@ def _plan_add(host: Host, part: HostFile, text: str | None, entry: InstallRow | 
     missing = tuple(str(parent) for parent in part.path.parents if not parent.exists())
     folders = missing or (entry.folders if entry and created else ())
     row = InstallRow(host.key, _digest(added.text), now, added.splices, added.made, created, folders)
-    return InstallChange(host.key, part.path, before, after, row, added.notes)
+    named = (
+        part.hooks and f"{len(part.hooks)} hooks",
+        part.servers and "the MCP server",
+        part.text and "a file of memdir's",
+    )
+    parts = " and ".join(name for name in named if name)
+    return InstallChange(host.key, part.path, before, after, row, added.notes, parts=parts)
 
 
 def _plan_removal(host: Host, part: HostFile, text: str, entry: InstallRow | None) -> InstallChange:

@@ -16,6 +16,7 @@ from memdir.store.plan import is_team
 from memdir.text import fold, fold_link, one_line, shorten
 
 SCHEME = "memdir://"
+_LEAST_CHARS = 3  # of a word in English, because search also matches inside words
 AnyStore = TypeVar("AnyStore", bound=StoreBase)
 
 
@@ -78,6 +79,18 @@ def find_past(
             if store.recalls(name, limit=1):
                 return store, name
         raise
+
+
+def find_by_words(
+    stores: Sequence[AnyStore], text: str, *, scope: str | None = None, limit: int = 20
+) -> list[FoundMemory[AnyStore]]:
+    """Return the memories that contain all words of a text, in any form; none if a word is too short to say much."""
+    from memdir.recall.find import search_memories  # only needed for text that is not a name
+
+    if any(word.isascii() and len(word) < _LEAST_CHARS for word in text.split()):
+        return []
+    hits = [FoundMemory(store, hit.header) for store in stores for hit in search_memories([store], text, limit=limit)]
+    return [memory for memory in hits if scope in (None, memory.header.scope)]
 
 
 def list_memories(

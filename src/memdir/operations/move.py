@@ -1,4 +1,4 @@
-"""Move a memory to another scope.
+"""Move a memory to another scope, or erase all traces of it.
 
 A memory's bytes stay as they are. Inside one directory (private <-> team) a move is one change: the file, both index lines
 and the links that name it by its full path. Between two directories it is two changes, the target first: if the process dies in
@@ -20,7 +20,12 @@ from memdir.store.facts import find_authors, find_sources
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import index_path, is_team
+from memdir.store.state import OWN_COPY, drop_copy, drop_edits, find_own_sync
 
+UNREACHED = (
+    "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions,"
+    " histories of other projects that it was promoted from, and backups"
+)
 _VERBS = ("promote", "demote")
 
 
@@ -71,7 +76,17 @@ def move(
     return WriteResult(WriteAction.CHANGED, new_name, to, target.read(new_name), decode(data), changes)
 
 
-def find_traces(project: Project, store: FileStore, name: str) -> list[tuple[FileStore, str]]:
+def purge(project: Project, store: FileStore, name: str) -> int:
+    """Erase a memory, its history and all traces in memdir's own files; return how many changes were cleaned."""
+    traces = _find_traces(project, store, name)
+    count = store.purge(name) + sum(other.purge(was) for other, was in traces)
+    for holder, was in ((store, name), *traces):
+        drop_edits(project.environment, holder.root, was)
+    drop_copy(find_own_sync(project.environment), OWN_COPY)
+    return count
+
+
+def _find_traces(project: Project, store: FileStore, name: str) -> list[tuple[FileStore, str]]:
     """Return the other stores and names whose history contains this memory, because it was moved between stores."""
     former = (name, *store.find_former(name))
     files = [file for old in former for step in store.changes(old) for file in step.files if file.path == f"{old}.md"]

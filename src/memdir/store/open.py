@@ -479,22 +479,30 @@ def open_known(project: Project) -> Iterator[tuple[FileStore, Identity]]:
     Runs git if the record is incomplete; the caller closes the stores. Projects may share a directory that the user has
     chosen, so this project's owner then has no remote and no first commit.
     """
-    environment, place = project.environment, project.places.private
-    own = Identity(str(project.places.root.path))
+    place, own = project.places.private, Identity(str(project.places.root.path))
     is_keyed = place.is_keyed and project.private.root == place.path  # `--dir` names another
     yield project.private, _renew(own, read_identity(project.private.state)) if is_keyed else own
+    for store, root in open_others(project):
+        yield store, _renew(Identity(root), read_identity(store.state))
+
+
+def open_others(project: Project) -> Iterator[tuple[FileStore, str]]:
+    """Yield the private stores of all other projects in the user's home, with their folders or "" if unknown.
+
+    The caller closes the stores.
+    """
+    environment = project.environment
+    base = paths.find_base(environment)[0] / "projects"
     try:
-        folders = sorted(os.listdir(paths.find_base(environment)[0] / "projects"))
+        folders = sorted(os.listdir(base))
     except OSError:
         folders = []
-    for folder in folders:
-        path = paths.find_base(environment)[0] / "projects" / folder / "memory"
+    for path in (base / folder / "memory" for folder in folders):
         if path == project.private.root or path.is_symlink() or path.parent.is_symlink() or not path.is_dir():
             continue
         store = _open_files(path, Scope.PRIVATE, environment, project.settings, project.clock)
         known = read_identity(store.state)
-        root = known.root if known else paths.find_transcript_cwd(path.parent)
-        yield store, _renew(Identity(root or ""), known)
+        yield store, (known.root if known else paths.find_transcript_cwd(path.parent)) or ""
 
 
 def _renew(identity: Identity, known: Identity | None) -> Identity:

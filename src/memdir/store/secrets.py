@@ -161,6 +161,14 @@ def holds_token(text: str) -> bool:
     return next(_find_matches(text, tokens_only=True), None) is not None
 
 
+def render_advice(name: str) -> str:
+    """Return what to do about a secret in the user's own memory."""
+    where = f"`memdir edit {name}` to say where it is kept instead"
+    return (
+        f"its file has it, prompts do not get it; {where}, `memdir forget {name} --purge` to erase it from history too"
+    )
+
+
 def mask(text: str, findings: Iterable[SecretFinding]) -> str:
     parts: list[str] = []
     offset = 0

@@ -564,6 +564,9 @@ def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
     _append_row(state / PROBLEMS, row, _PROBLEM_BYTES, keep=_PROBLEMS_KEPT)
 
 
+LATE = "the hook took longer than"  # begins the text of a missed deadline
+
+
 def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookProblem, ...]:
     """Return the problems after `since`, newest first, equal texts from one host counted together."""
     problems: dict[tuple[str, str], HookProblem] = {}

@@ -145,3 +145,25 @@ def test_purging_one_memory_keeps_the_kept_edits_of_another(cli: Cli, tmp_path: 
         cli("edit", name, EDITOR=editor(tmp_path, "text = 'without a head'"))
     cli("forget", "sub", "--purge", "--yes")
     assert [path.name.startswith("sub.x.") for path in kept_files(cli)] == [True]
+
+
+def test_words_find_one_memory_and_several_are_listed(cli: Cli) -> None:
+    cli("remember", "--name", "deploy-day", "we deploy on Tuesdays only, because support is staffed then")
+    cli("remember", "--name", "deploy-key", "the deploy key is kept in the vault of operations")
+    assert "matches several memories: deploy-key, deploy-day" in cli("forget", "deploy").refusal
+    assert "no memory named 'of'" in cli("forget", "of").refusal, "a word of two letters says too little"
+    assert "Tuesdays" in cli("read", "deploy tuesday").out and "unchanged" not in cli("pin", "vault", "deploy-day").out
+    assert [row["pinned"] for row in cli("list", "--json").json] == [True, True]
+    assert cli("forget", "support staffed", "deploy-key").lines[0].startswith("forgot deploy-day;")
+    assert cli("list", "--json").json == []
+
+
+def test_all_projects_are_listed_and_searched(cli: Cli) -> None:
+    cli("remember", "--name", "deploy-day", "we deploy on Tuesdays only")
+    other = cli.home / "api"
+    (other / ".git").mkdir(parents=True)
+    cli("remember", "--name", "port", "the api listens on port 8443 after each deploy", cwd=other)
+    assert [row["name"] for row in cli("list", "--json").json] == ["deploy-day"]
+    rows = {row["name"]: row["project"] for row in cli("list", "--all", "--json").json}
+    assert rows["port"] == "~/api" and set(rows) == {"port", "deploy-day"}
+    assert len(cli("search", "--all", "deploy", "--json").json["memories"]) == 2

@@ -75,6 +75,29 @@ def test_a_purge_asks_first(cli: Cli) -> None:
     assert code == 0 and "purged" in text and cli("list", "--json").json == []
 
 
+@pytest.mark.parametrize(("answer", "is_saved"), [("m", False), ("k", True), ("n", None)])
+def test_a_secret_is_asked_about(cli: Cli, answer: str, is_saved: bool | None) -> None:
+    terminal = Terminal(cli, "remember", "the admin password is hunter2000")
+    terminal.read_until("[m]: ")
+    terminal.type(f"{answer}\n")
+    code, text = terminal.end()
+    assert code == (130 if is_saved is None else 0), text
+    (row,) = cli("list", "--json").json or [None]
+    assert (row is None) == (is_saved is None)
+    if row is not None:
+        assert ("hunter2000" in cli("read", row["name"]).out) == is_saved and row["name"].startswith("admin-password")
+
+
+def test_one_of_several_is_chosen(cli: Cli) -> None:
+    for name in ("deploy-day", "deploy-key"):
+        cli("remember", "--name", name, f"the {name} of the deploy is known to operations")
+    terminal = Terminal(cli, "forget", "deploy")
+    terminal.read_until("(0 for none): ")
+    terminal.type("2\n")
+    assert terminal.end()[0] == 0
+    assert len(cli("list", "--json").json) == 1
+
+
 def test_an_interrupt_is_quiet_and_130(cli: Cli) -> None:
     cli.save()
     terminal = Terminal(cli, "forget", "terse-replies", "--purge")

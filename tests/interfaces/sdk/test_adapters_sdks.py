@@ -96,18 +96,18 @@ def test_a_toolbox_on_a_store_alone_reads_nothing_of_the_environment(memory: Pat
 
 
 def test_a_missing_sdk_is_said_with_the_extra_that_brings_it() -> None:
-    missing = make_missing(ModuleNotFoundError("No module named 'x'", name="x"), "pydantic-ai")
-    assert str(missing) == f"this adapter needs x, which is not installed: {hint_extra('pydantic-ai')}"
+    missing = make_missing(ModuleNotFoundError("No module named 'x'", name="x"), "langgraph")
+    assert str(missing) == f"this adapter needs x, which is not installed: {hint_extra('langgraph')}"
     own = ModuleNotFoundError("No module named 'memdir.x'", name="memdir.x")
-    assert make_missing(own, "pydantic-ai") is own
+    assert make_missing(own, "langgraph") is own
     code = (
-        "import sys; sys.modules['pydantic_ai'] = None\n"
-        "try:\n    import memdir.interfaces.sdk.pydantic_ai\n"
+        "import sys; sys.modules['langgraph.store.base'] = None\n"
+        "try:\n    import memdir.interfaces.sdk.langgraph\n"
         "except ModuleNotFoundError as error:\n    print(error)"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", check=True)
-    assert done.stdout.strip().endswith("-m pip install 'pydantic-ai-slim<3,>=2.66'")
+    assert done.stdout.strip().endswith("-m pip install 'langgraph<2,>=1.2.20'")
 
 
 def test_the_example_of_the_memory_tool_writes_down_and_finds_again(tmp_path: Path) -> None:
@@ -246,6 +246,13 @@ def test_a_history_of_pydantic_ai_is_read_as_messages() -> None:
     ]
     assert read[2].calls[0].input == {"x": 1} and read[3].answers == "c1"
     assert read[4].failed and read[4].answers == "c2" and read[5].text == "done"
+
+
+def test_the_example_of_the_graph_answers_with_what_it_kept(tmp_path: Path) -> None:
+    lines = ["I take my coffee black, without sugar", "how do I take my coffee?"]
+    assert run_example("graph_store", tmp_path / "memory", lines) == f"I did not know that.\n{lines[0]}\n"
+    names = {at.name for at in FileStore(tmp_path / "memory").scan()}
+    assert names == {"users/somebody/line-1", "users/somebody/line-2"}
 
 
 def call(hook: Any, **given: object) -> Mapping[str, Any]:

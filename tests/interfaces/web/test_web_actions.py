@@ -2,14 +2,15 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from memdir.errors import FormatError
+from memdir.errors import ConflictError, FormatError, NotFoundError
 from memdir.interfaces.web import actions, overview
 from memdir.interfaces.web.actions import Form
-from memdir.interfaces.web.site import Site
+from memdir.interfaces.web.site import Site, Sites
 from memdir.records import Draft, Enforce, Kind, Moment, Scope, Surfacing, When
 from memdir.store.open import Project, open_project
 
@@ -127,3 +128,25 @@ def test_many_memories_are_one_change_of_each_store(site: Site, project: Project
     assert project.user.scan() == () and project.user.scope is Scope.USER
     actions.undo(site, Form({"change": list(done.undo)}))
     assert len(project.private.scan()) == 4 and len(project.user.scan()) == 1
+
+
+def test_a_memory_is_erased_for_good_only_if_the_user_is_sure(site: Site, project: Project) -> None:
+    with pytest.raises(ConflictError):
+        actions.purge_memory(site, "private", NAME, Form({}))
+    assert "cannot reach" in actions.purge_memory(site, "private", NAME, Form({"sure": ["1"]})).text
+    assert not project.private.scan() and not project.private.changes(NAME)
+
+
+def test_the_other_projects_are_listed_opened_and_searched(project: Project, tmp_path: Path) -> None:
+    variables = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    (tmp_path / "api" / ".git").mkdir(parents=True)
+    with closing(open_project(tmp_path / "api", environ=variables)) as other:
+        other.private.write(Draft(Kind.PROJECT, "Port", "The port of the api on all hosts", "8443", "port"))
+    with closing(Sites(project, variables)) as sites:
+        (key,) = sites.list_roots()
+        assert sites.list_titles() == {"": ("work", "~/work"), key: ("api", "~/api")}
+        assert [row.header.name for row in sites.find(key).memories().rows] == ["port"]
+        assert [(found, hit.header.name) for found, hit in sites.search("port", "")] == [(key, "port")]
+        assert [hit.header.name for _, hit in sites.search("pinned", key)] == [NAME]
+        with pytest.raises(NotFoundError):
+            sites.find("../x")

@@ -116,6 +116,7 @@ class Output:
         self.is_terminal = is_terminal(sys.stdout)
         self._has_progress = False
         self._began = 0.0
+        self._is_plain = no_color or color == "never"
         self._is_coloured = color == "always" or (color == "auto" and self.is_terminal and not no_color)
 
     @property
@@ -185,7 +186,7 @@ class Output:
             spent = monotonic() - self._began
             left = f", {render_seconds(spent / done * (total - done))} left" if done and spent > 1 else ""
             text = f"{text}: {done:,} of {total:,} ({done / total:.0%}{left})"
-        if (text or self._has_progress) and is_terminal(sys.stderr):
+        if (text or self._has_progress) and not self._is_plain and is_terminal(sys.stderr):
             _write(sys.stderr, f"\r\x1b[K{one_line(text)}")
             flush(sys.stderr)
             self._has_progress = bool(text)

@@ -14,18 +14,19 @@ import click
 from click.shell_completion import CompletionItem
 
 from memdir import __version__
-from memdir.errors import DiskError, FormatError, LockedError, MemdirError, SettingsError
+from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
 from memdir.format.fields import FIELDS, FLAG, TEXTS
 from memdir.format.when import PATTERN_KEYS, check_when
 from memdir.frozen import replace
 from memdir.interfaces import cli
 from memdir.interfaces.cli import COLOR_CHOICES, CliContext, Styled, count_words, is_terminal
 from memdir.limits import FILE_BYTES
+from memdir.operations.find import FoundMemory, find_by_words, find_memory
 from memdir.project.settings import Environment
 from memdir.records import Enforce, Kind, Scope, When
 from memdir.store.files import FileStore
-from memdir.store.open import Project
-from memdir.store.secrets import mask, open_finder, render_findings
+from memdir.store.open import Project, open_others
+from memdir.store.secrets import mask, open_finder, render_advice, render_findings
 from memdir.text import one_line, printable, shorten
 
 # The groups of the help text, in display order.
@@ -211,14 +212,29 @@ def read_when_options(
     return when
 
 
+def everywhere_option(decorated: Decorated) -> Decorated:
+    return click.option("--all", "is_everywhere", is_flag=True, help="In all your projects.")(decorated)
+
+
+def list_everywhere(project: Project, *, is_everywhere: bool) -> dict[int, tuple[FileStore, str]]:
+    """Return the project's stores by identity, with its folder, and if asked those of all other projects."""
+    own = [(store, str(project.places.root.path)) for store in project.stores]
+    others = open_others(project) if is_everywhere else ()
+    return {id(store): (store, root) for store, root in (*own, *others)}
+
+
 def limit_option(default: int | None, text: str, minimum: int = 1) -> Callable[[Decorated], Decorated]:
     is_shown = default is not None
     return click.option("--limit", type=click.IntRange(min=minimum), default=default, show_default=is_shown, help=text)
 
 
-def name_argument(required: bool = True, name: str = "name", metavar: str = "NAME") -> Callable[[Decorated], Decorated]:
-    label = metavar if required else f"[{metavar}]"
-    return click.argument(name, required=required, metavar=label, shell_complete=complete_names)
+def name_argument(
+    required: bool = True, name: str = "name", metavar: str = "NAME", *, many: bool = False
+) -> Callable[[Decorated], Decorated]:
+    label = f"{metavar}..." if many else metavar if required else f"[{metavar}]"
+    return click.argument(
+        name, required=required, metavar=label, nargs=-1 if many else 1, shell_complete=complete_names
+    )
 
 
 def complete(ctx: click.Context, incomplete: str, find: Callable[[Project], dict[str, str]]) -> list[CompletionItem]:
@@ -252,6 +268,39 @@ def confirm(question: str, refusal: str, *, yes: bool) -> None:
     click.confirm(question, abort=True, err=True)
 
 
+def pick_memory(
+    stores: Sequence[FileStore], text: str, *, scope: str | None = None, action: str = ""
+) -> FoundMemory[FileStore]:
+    """Find a memory by name, title, path or words. On a terminal, ask which is meant, and before an `action`.
+
+    Raises NotFoundError, which lists the memories if several match.
+    """
+    try:
+        return find_memory(stores, text, scope=scope)
+    except NotFoundError:
+        matches = find_by_words(stores, text, scope=scope)
+        if not matches:
+            raise
+    names = [match.header.name for match in matches]
+    is_asking = is_terminal(sys.stdin) and is_terminal(sys.stderr)
+    if len(matches) == 1:
+        if action and is_asking:
+            click.confirm(
+                f"{action} {names[0]}: {one_line(matches[0].header.description)}?", default=True, abort=True, err=True
+            )
+        return matches[0]
+    if not is_asking:
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        message = f"{shorten(one_line(text), 60)!r} matches several memories: {', '.join(names[:5])}{more}"
+        raise NotFoundError(message, name=text, hint="pass the name of one, or more words")
+    for number, match in enumerate(matches, 1):
+        click.echo(printable(f"{number:>3}  {match.header.name}  {one_line(match.header.description)}"), err=True)
+    number = click.prompt("Which one? (0 for none)", type=click.IntRange(0, len(matches)), err=True)
+    if not number:
+        raise click.Abort
+    return matches[number - 1]
+
+
 def parse_day(text: str) -> datetime:
     """Parse the date of `--since`; raises FormatError."""
     try:
@@ -268,15 +317,15 @@ def notice(store: FileStore) -> None:
             store.note_outside(seconds=1.0)  # The time limit for the lock.
 
 
-def warn_of_secrets(texts: Mapping[str, str], environment: Environment) -> list[str]:
+def warn_of_secrets(name: str, texts: Mapping[str, str], environment: Environment) -> list[str]:
     """Return a warning for each secret in the texts, by rule and location, never with its value."""
     try:
         hits = [*map(open_finder(environment), texts.values())]
     except SettingsError as error:  # The text is already saved, so only warn.
         return [f"cannot check for secrets: {error}"]
     rendered = (line for place, each in zip(texts, hits, strict=True) for line in render_findings(each, place=place))
-    plainly = "the file contains it, but prompts never will; write where it is stored instead"
-    return [f"this looks like a secret: {finding}; {plainly}" for finding in rendered]
+    advice = render_advice(name) if name else "write where it is kept instead"
+    return [f"this looks like a secret: {finding}; {advice}" for finding in rendered]
 
 
 def warn_of_team(store: FileStore, scope: Scope) -> list[str]:

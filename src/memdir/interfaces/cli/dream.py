@@ -327,7 +327,7 @@ def _add(call: CliContext, words: tuple[str, ...], as_json: bool) -> None:
     log = append_log(project.private, text, now=now)
     row = {"day": str(log.day), "at": now, "path": project.private.root / log.path, "bytes": log.size}
     call.answer(row, "logged in ", Styled(log.path, "cyan"), as_json=as_json)
-    for warning in app.warn_of_secrets({"the entry": text}, project.environment):
+    for warning in app.warn_of_secrets("", {"the entry": text}, project.environment):
         call.out.warn(warning)
 
 

@@ -4,6 +4,7 @@ Also starts the interfaces that are separate modules: `hook`, `mcp`, `ui`, `chat
 """
 
 import gzip
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -34,7 +35,7 @@ from memdir.interfaces.cli import (
     render_text_diff,
     scope_flag,
 )
-from memdir.interfaces.cli.app import app, mask_secrets, model_option, parse_day, scope_option, verb
+from memdir.interfaces.cli.app import app, confirm, mask_secrets, model_option, parse_day, scope_option, verb
 from memdir.interfaces.import_formats import ImportContext, read_sources
 from memdir.interfaces.imports import ImportAction, ImportFormat, ImportPlan, ImportResult, ImportStep, apply_import
 from memdir.project import hosts as agents
@@ -43,14 +44,15 @@ from memdir.project.paths import find_root
 from memdir.project.settings import make_bare, read_settings, write_setting
 from memdir.records import Model, Origin, Scope
 from memdir.store.files import FileStore
+from memdir.store.open import open_others
 from memdir.store.state import note_learned, read_learned
-from memdir.text import one_line, shorten
+from memdir.text import one_line, shorten, shorten_home
 
 _KEYS = tuple(HOSTS)
 _INSTALL_HELP = f"""Add memdir's hooks to the settings of coding agents: {", ".join(_KEYS)}.
 
 Other settings are kept, running it twice changes nothing, and `memdir uninstall` removes the hooks. Without HOST or
---all it asks about each agent it finds. On a terminal it also asks once whether the agent's own program may do the
+--all it offers every agent it finds. On a terminal it shows what it adds and asks once, also whether the agent's own program may do the
 learning: {", ".join(host.model for host in HOSTS.values() if host.model)}."""
 
 
@@ -93,11 +95,13 @@ def install_verb(
     now, has_mcp = call.environment.now or datetime.now(UTC), find_spec("mcp") is not None
     root = find_root(call.cwd, worktree="own").path if is_project else None
     changes = install.plan_install(hosts, call.environment, program, now=now, root=root, has_mcp=has_mcp)
+    if is_asking and not how["is_shown"]:
+        spec = _ask(call, changes, hosts, spec)
     _finish(call, changes, **how)
     if not how["as_json"]:
         _show_next_steps(call, hosts, program, has_mcp=has_mcp, is_project=is_project, is_shown=how["is_shown"])
     if not how["is_shown"]:
-        _decide_model(call, hosts, spec, problem, is_asking=is_asking, as_json=how["as_json"])
+        _store_model(call, hosts, spec, problem, as_json=how["as_json"])
     if not (how["is_shown"] or how["as_json"]):
         out.line("")
         out.line(Styled("Try it", "bold"), f": start {hosts[0].title} in a project and say")
@@ -146,15 +150,9 @@ def _check_model(call: CliContext, spec: str) -> str:
     return ""
 
 
-def _decide_model(
-    call: CliContext, hosts: Sequence[Host], spec: str | None, problem: str, *, is_asking: bool, as_json: bool
-) -> None:
+def _store_model(call: CliContext, hosts: Sequence[Host], spec: str | None, problem: str, *, as_json: bool) -> None:
     """Store the model that the user chose, or the refusal, so that the question is asked only once."""
-    settings = read_settings(call.environment, root=None)
-    undecided, host = agents.render_undecided(settings, hosts), next((item for item in hosts if item.model), None)
-    if spec is None and undecided and host is not None and is_asking:
-        problem = _check_model(call, host.model)
-        spec = None if problem else _ask_for_model(call, host, int(settings.number("budget.day_tokens")))
+    undecided = agents.render_undecided(read_settings(call.environment, root=None), hosts)
     if spec is not None:
         written = write_setting(call.environment, "model", spec)
         undecided = "" if as_json else f"model = {written}; `memdir config set model` changes it"
@@ -164,33 +162,101 @@ def _decide_model(
         call.out.warn(problem)
 
 
-def _ask_for_model(call: CliContext, host: Host, day_tokens: int) -> str:
-    limit = f"; at most {day_tokens:,} tokens per day" if day_tokens else ""
-    for line in (
-        "",
-        f"Without a model, memdir learns with built-in patterns, which find little. {host.title} can learn in the",
-        "background, with your login.",
-        "  sent:  your messages, the agent's answers, tool calls without their results; names and descriptions of your",
-        "         memories, and the text of those concerned. Session notes also send shortened tool results.",
-        "  costs: after a turn with something new, one request of some thousand tokens and a smaller one that checks",
-        "         the result; occasionally one for session notes or a dream;",
-        f"         paid by your {host.title} plan or key{limit}; `memdir status` shows the usage",
-    ):
-        call.out.line(line)
-    return host.model if click.confirm(f"May {host.title} do the learning?", default=None) else "none"
+def _ask(
+    call: CliContext, changes: Sequence[install.InstallChange], hosts: Sequence[Host], spec: str | None
+) -> str | None:
+    """Show what an installation adds, ask once, and return the model that the user chose. Raises Abort for "quit"."""
+    settings, out = read_settings(call.environment, root=None), call.out
+    learner = next((host for host in hosts if host.model), None)
+    is_open = spec is None and learner is not None and bool(agents.render_undecided(settings, hosts))
+    if is_open and learner is not None and (problem := _check_model(call, learner.model)):
+        out.warn(problem)
+        is_open = False
+    for change in changes:
+        out.line(
+            Styled(HOSTS[change.host].title, "bold"),
+            f"  {shorten_home(str(change.path), call.environment.home)}  ",
+            change.summary,
+        )
+    choices = {"y": "yes", "d": "show the difference", "n": "no"}
+    question = "Write this?"
+    if is_open and learner is not None:
+        limit = int(settings.number("budget.day_tokens"))
+        for line in (
+            "",
+            f"{learner.title} can also do the learning, in the background and with your login. Without it, memdir keeps",
+            "what you ask it to remember and plain statements in English.",
+            "  sent:  your messages, the agent's answers, tool calls without their results; names and descriptions of",
+            "         your memories, and the text of those concerned. Session notes also send shortened tool results.",
+            "  costs: about 8,000 tokens for a turn with something new; 20 such turns a day are 160,000 tokens, about",
+            f"         $0.40 at API prices, paid by your {learner.title} plan or key"
+            + (f"; at most {limit:,} tokens a day." if limit else "."),
+        ):
+            out.line(line)
+        question = f"Connect, and let {learner.title} do the learning?"
+        choices = {"y": "yes", "c": "connect without learning", "d": "show the difference", "n": "no"}
+    help_text = ", ".join(f"{key} = {meaning}" for key, meaning in choices.items())
+    while True:
+        answer = click.prompt(f"{question} ({help_text})", type=click.Choice(list(choices)), show_choices=False)
+        if answer == "d":
+            for change in changes:
+                out.diff(_render_change(change)[2:])
+        elif answer == "n":
+            raise click.Abort
+        elif is_open and learner is not None:
+            return learner.model if answer == "y" else "none"
+        else:
+            return spec
 
 
 @verb(
     "uninstall", "Disconnect memdir from a coding agent.",
     "memdir uninstall claude-code", "memdir uninstall --all", "memdir uninstall cursor --project",
+    "memdir uninstall --everything --print",
 )  # fmt: skip
 @_host_arguments
-def uninstall_verb(call: CliContext, /, names: Sequence[str], is_all: bool, is_project: bool, **how: bool) -> None:
-    """Remove memdir's entries from the settings of coding agents, and nothing else. Memories are kept."""
-    hosts = tuple(HOSTS.values()) if is_all else _choose_hosts(call, names, is_all)
+@click.option(
+    "--everything",
+    "is_everything",
+    is_flag=True,
+    help="Also delete memdir's settings, history and state. Keeps memories.",
+)
+@click.option("--yes", "is_sure", is_flag=True, help="With --everything: do not ask.")
+def uninstall_verb(
+    call: CliContext, /, names: Sequence[str], is_all: bool, is_project: bool, is_everything: bool, is_sure: bool,
+    **how: bool,
+) -> None:  # fmt: skip
+    """Remove memdir's entries from the settings of coding agents, and nothing else. Memories are kept.
+
+    --everything also deletes memdir's settings, state and, in each memory directory, the history, so that nothing can
+    be undone afterwards. Memories are plain files; it lists where they are.
+    """
+    hosts = tuple(HOSTS.values()) if is_all or is_everything else _choose_hosts(call, names, is_all)
     root = find_root(call.cwd, worktree="own").path if is_project else None
     changes = install.plan_uninstall(hosts, call.environment, install.SHARED, root=root)
+    if not is_everything:
+        _finish(call, changes, **how)
+        return
+    if how["as_json"]:
+        raise click.UsageError("--everything has no --json")
+    project = call.open()
+    stores = [*project.stores, *(store for store, _ in open_others(project))]
+    own = [call.environment.config_file.parent, call.environment.state_home, *(store.state for store in stores)]
+    folders = [folder for folder in dict.fromkeys(own) if folder.is_dir() and not folder.is_symlink()]
+    kept = [(store.root, len(store.scan())) for store in stores if store.scan()]
+    if not how["is_shown"]:
+        question = "Delete memdir's settings, state and the history of all memories?"
+        confirm(question, "the history cannot be restored", yes=is_sure)
     _finish(call, changes, **how)
+    for store in stores:
+        store.close()
+    for folder in folders:
+        if not how["is_shown"]:
+            shutil.rmtree(folder, ignore_errors=True)
+        call.out.line("would delete " if how["is_shown"] else "deleted ", Styled(str(folder), "cyan"))
+    for directory, count in kept:
+        call.out.line(f"kept {count_words(count, 'memory')} in ", Styled(str(directory), "cyan"))
+    call.out.line("to remove the program: `pipx uninstall memdir`, or `uv tool uninstall memdir`")
 
 
 def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple[Host, ...]:
@@ -203,9 +269,7 @@ def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple
             raise NotFoundError("no known agent is in use here", hint=f"pass one of {known}")
         here = ", ".join(host.key for host in present) or "none"
         if present and cli.is_terminal(sys.stdin) and call.out.is_terminal:
-            accepted = [offer for offer in present if click.confirm(f"Connect {offer.title}?", default=True)]
-            if accepted:
-                return tuple(accepted)
+            return present
         raise click.UsageError(f"pass an agent; used here: {here}; known: {known}; --all selects those used here")
     hosts_by_key: dict[str, Host] = {}
     for name in names:
@@ -215,25 +279,38 @@ def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple
     return tuple(hosts_by_key.values())
 
 
-def _finish(call: CliContext, changes: Sequence[install.InstallChange], *, is_shown: bool, as_json: bool) -> None:
+def _finish(
+    call: CliContext,
+    changes: Sequence[install.InstallChange],
+    *,
+    is_shown: bool,
+    as_json: bool,
+) -> None:
     if not is_shown:
         install.apply_changes(changes, call.environment)
-    rows = []
-    for change in changes:
-        before, after = ((data or b"").decode("utf-8", "replace") for data in (change.before, change.after))
-        diff = render_text_diff(before, after, str(change.path), str(change.path))
-        written = not is_shown and change.what != "unchanged"
-        rows.append(fill("host path notes", change, change=change.what, written=written, diff=diff))
     if as_json:
+        written = [not is_shown and change.what != "unchanged" for change in changes]
+        rows = [
+            fill("host path notes", change, change=change.what, written=is_written, diff=_render_change(change))
+            for change, is_written in zip(changes, written, strict=True)
+        ]
         call.out.json(rows)
         return
-    for row in rows:
-        call.out.line(Styled(row["host"], "bold"), f"  {row['path']}  ", Styled(row["change"], "dim"))
-        call.out.diff(row["diff"][2:])
-        for note in row["notes"]:
+    for change in changes:
+        what = change.what if is_shown else change.summary
+        path = shorten_home(str(change.path), call.environment.home)
+        call.out.line(Styled(change.host, "bold"), f"  {path}  ", Styled(what, "dim"))
+        if is_shown:
+            call.out.diff(_render_change(change)[2:])
+        for note in change.notes:
             call.out.warn(note)
-    if not rows:
+    if not changes:
         call.out.line("no memdir entries found")
+
+
+def _render_change(change: install.InstallChange) -> list[str]:
+    before, after = ((data or b"").decode("utf-8", "replace") for data in (change.before, change.after))
+    return render_text_diff(before, after, str(change.path), str(change.path))
 
 
 # `hook`, `mcp`, `ui`, `chat`, `demo` and `completion`.

@@ -104,6 +104,10 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
         out.json(row | {"candidates": candidates} if asked.explain else row)
         return
     if candidates:
+        if out.is_table:
+            chosen = [row["name"] for row in candidates if not row["dropped"]]
+            out.line("Agents would be shown " + (" and ".join(chosen) if chosen else "nothing") + " for this question.")
+            out.line(Styled("Score = matched words + similar meaning + use and age; WHY says what was decided.", "dim"))
         out.table(_EXPLAINED, candidates)
     elif recalled.memories:
         _show_memories(out, recalled, project)

@@ -29,7 +29,7 @@ from memdir.interfaces.cli import (
     scope_flag,
 )
 from memdir.interfaces.cli.app import limit_option, name_argument, scope_option, verb
-from memdir.operations.find import find_memory, find_past, list_memories
+from memdir.operations.find import find_past, list_memories
 from memdir.operations.write import WriteAction, WriteContext, restore, undo
 from memdir.records import Change, ChangedFile
 from memdir.store.facts import find_ages
@@ -37,6 +37,7 @@ from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import is_index_path
 from memdir.store.state import drop_learned
+from memdir.text import shorten_home
 
 _MEMORIES = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
@@ -69,14 +70,17 @@ def _is_large(root: Path) -> bool:
 
 @verb(
     "list", "List memories.",
-    "memdir list", "memdir list --type feedback", "memdir list --json", help=_LIST_HELP,
+    "memdir list", "memdir list --type feedback", "memdir list --all", "memdir list --json", help=_LIST_HELP,
 )  # fmt: skip
 @click.option("--type", "kind", type=click.Choice((*app.KINDS, cli.NO_TYPE)), help="Only memories of this type.")
 @scope_option
-def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bool) -> None:
+@app.everywhere_option
+def list_verb(call: CliContext, kind: str | None, scope: str | None, is_everywhere: bool, as_json: bool) -> None:
     project = call.open()
-    call.out.progress("reading memories" if any(_is_large(store.root) for store in project.stores) else "")
-    listed = list_memories(project.stores)
+    stores = app.list_everywhere(project, is_everywhere=is_everywhere)
+    is_slow = any(_is_large(store.root) for store, _ in stores.values())
+    call.out.progress("reading memories" if is_slow else "")
+    listed = list_memories([store for store, _ in stores.values()])
     chosen = [
         memory
         for memory in listed
@@ -84,16 +88,20 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bo
     ]
     rules = set(find_rules(memory.header for memory in listed))
     rows = [
-        row | {"always": memory.header in rules}
+        row
+        | {"always": memory.header in rules}
+        | ({"project": shorten_home(stores[id(memory.store)][1], call.environment.home)} if is_everywhere else {})
         for row, memory in zip(describe_memories(chosen, project.now()), chosen, strict=True)
     ]
     rows.sort(key=itemgetter("since", "name"), reverse=True)
-    call.out.progress("")
     empty = "none" if listed else "no memories yet; `memdir remember TEXT` saves one"
     columns = [
         column._replace(cell=_render_scope) if column.title == "SCOPE" and call.out.is_table else column
         for column in _MEMORIES
     ]
+    if is_everywhere:
+        columns.insert(1, TableColumn("PROJECT", "dim", "project", is_cut=True))
+    call.out.progress("")
     call.show_rows(columns, rows, as_json=as_json, empty=empty)
 
 
@@ -105,9 +113,9 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, as_json: bo
 @scope_option
 @click.option("--raw", is_flag=True, help="Print the exact file; control characters are escaped on a terminal.")
 def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json: bool) -> None:
-    """Print a memory. NAME is its name, its title if unique, or its path."""
+    """Print a memory. NAME is its name, its title if unique, its path, or words that only this memory contains."""
     project, out = call.open(), call.out
-    store, header = find_memory(choose_stores(project, scope), name, scope=scope)
+    store, header = app.pick_memory(choose_stores(project, scope), name, scope=scope)
     memory = store.read(header.name)
     header = memory.header
     since = find_ages(store, [memory], now=project.now())[header.name]

@@ -12,7 +12,15 @@ from memdir.conversation.transcripts import read_tail, search_transcripts
 from memdir.errors import MemdirError
 from memdir.frozen import asdict
 from memdir.interfaces.cli import CliContext, Row, Styled, TableColumn, choose_stores, fill, make_skip_rows
-from memdir.interfaces.cli.app import CliVerb, limit_option, name_argument, scope_option, verb
+from memdir.interfaces.cli.app import (
+    CliVerb,
+    everywhere_option,
+    limit_option,
+    list_everywhere,
+    name_argument,
+    scope_option,
+    verb,
+)
 from memdir.interfaces.cli.quick import RecallCall, show_recall
 from memdir.operations.find import find_past
 from memdir.project.paths import list_folders
@@ -89,16 +97,19 @@ def select_verb(call: CliContext, session: str) -> None:
 @click.argument("text", nargs=-1, required=True, metavar="TEXT")
 @click.option("--transcripts", is_flag=True, help="Also search past conversations of this project.")
 @limit_option(20, "Maximum results of each kind.")
-def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limit: int, as_json: bool) -> None:
+@everywhere_option
+def search_verb(
+    call: CliContext, text: tuple[str, ...], transcripts: bool, limit: int, is_everywhere: bool, as_json: bool
+) -> None:
     """Find memories that contain every word of TEXT, in any case and form, with the matching line.
 
     --transcripts also searches Claude Code's past conversations of this project, newest first. In a pipe, one line per
     memory: path, line, text; per message: path, line, time, role, text; separated by tabs.
     """
     project, out, words = call.open(), call.out, " ".join(text)
+    stores = [store for store, _ in list_everywhere(project, is_everywhere=is_everywhere).values()]
     memories = [
-        fill("name path scope line snippet", hit, hit.header)
-        for hit in search_memories(project.stores, words, limit=limit)
+        fill("name path scope line snippet", hit, hit.header) for hit in search_memories(stores, words, limit=limit)
     ]
     transcript_rows: list[Row] = []
     if transcripts:

@@ -88,7 +88,7 @@ def _move_memory(
     call: CliContext, done: str, to: Scope, *, name: str, named: str | None, scope: str | None, as_json: bool
 ) -> None:
     project, out = call.open_to_write(), call.out
-    store, header = find_memory(choose_stores(project, scope), name, scope=scope)
+    store, header = app.pick_memory(choose_stores(project, scope), name, scope=scope)
     if to is Scope.TEAM and not project.private.team:
         hint = "`memdir team init` creates one; `memdir promote NAME --to user` shares it with all your projects"
         raise SettingsError("this project has no team, so recall would not search team memories", key="team", hint=hint)
@@ -106,7 +106,7 @@ def _move_memory(
     memory = target.read(new_name)
     now, warnings = memory.header, app.warn_of_team(target, to)
     if to in (Scope.PRIVATE, Scope.USER):
-        warnings += app.warn_of_secrets({now.file: memory.text}, project.environment)
+        warnings += app.warn_of_secrets(new_name, {now.file: memory.text}, project.environment)
     undos = [f"memdir undo{scope_flag(end)} {number}" for end, number in changes]
     if as_json:
         numbers = dict(changes)

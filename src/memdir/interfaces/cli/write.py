@@ -2,6 +2,7 @@
 
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,12 +22,14 @@ from memdir.interfaces.cli import (
     choose_stores,
     describe_memory,
     fill,
+    is_terminal,
     name_scope,
     scope_flag,
 )
 from memdir.interfaces.cli.app import KINDS, name_argument, scope_option, verb
-from memdir.operations.find import find_memory, find_past
-from memdir.operations.move import find_traces
+from memdir.operations.find import find_past
+from memdir.operations.move import UNREACHED
+from memdir.operations.move import purge as erase
 from memdir.operations.write import (
     NameTakenError,
     TakenName,
@@ -44,15 +47,11 @@ from memdir.records import Draft, FieldChanges, Kind, Scope
 from memdir.store.files import FileStore
 from memdir.store.open import AgentScope, Project, find_agent_directory, open_agent_store
 from memdir.store.plan import index_path
-from memdir.store.state import OWN_COPY, drop_copy, drop_edits, find_own_sync, open_edit
+from memdir.store.state import open_edit
 
 if TYPE_CHECKING:
     from memdir.language.dates import ReplacedDate
 
-UNREACHED = (
-    "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions,"
-    " histories of other projects that it was promoted from, and backups"
-)
 _SCANNED_LINES = 1_000  # of an index: with more, looking at every memory takes longer than the save itself
 
 
@@ -156,7 +155,7 @@ def save_verb(
         raise
     lines = [] if result.action is WriteAction.UNCHANGED else _render_dates(result.dates)
     texts = {"the title": shown_title, "the description": description, "the body": text}
-    warnings = app.warn_of_secrets(texts, project.environment) + _render_warnings(call, store, result)
+    warnings = app.warn_of_secrets(result.name, texts, project.environment) + _render_warnings(call, store, result)
     words = {WriteAction.CHANGED: "replaced", WriteAction.UNCHANGED: "already saved:"}
     _report_saved(call, store, result, words, lines, warnings, as_json=as_json)
 
@@ -181,9 +180,16 @@ def remember_verb(
     forgets the one memory about it. --name always creates a new memory.
     """
     # Imported here: `save` and `edit` need no patterns that read sentences.
-    from memdir.extraction.find import holds_secret
+    from memdir.extraction.find import find_secret_values, mask_values
 
     text = " ".join(words) if words != ("-",) else app.read_body("-")
+    if (values := find_secret_values(text)) and is_terminal(sys.stdin) and is_terminal(sys.stderr):
+        question = "This looks like a secret. Save the text without it (m), with it (k), or not at all (n)?"
+        answer = click.prompt(question, type=click.Choice(["m", "k", "n"]), default="m", show_choices=False, err=True)
+        if answer == "n":
+            raise click.Abort
+        text = mask_values(text, values, "[a secret, not saved]") if answer == "m" else text
+        values = () if answer == "m" else values
     project = call.open_to_write()
     store, wanted_kind = choose_store(project, scope), None if kind is None else Kind(kind)
     name = None if name is None else name.removesuffix(".md")
@@ -197,8 +203,8 @@ def remember_verb(
         lines = [f"  `memdir undo{scope_flag(store)} {result.change}` brings it back"]
     else:
         texts = {"the title": memory.title, "the description": memory.description, "the body": text}
-        warnings = app.warn_of_secrets(texts, project.environment) + _render_warnings(call, store, result)
-        if holds_secret(text) and not any("secret" in warning for warning in warnings):
+        warnings = app.warn_of_secrets(result.name, texts, project.environment) + _render_warnings(call, store, result)
+        if values and not any("secret" in warning for warning in warnings):
             warnings.append("this looks like a number that opens something; say where it is kept instead")
     if result.action is WriteAction.CREATED:
         body = app.mask_secrets(memory.body.strip(), call.environment).splitlines()
@@ -321,7 +327,7 @@ def edit_verb(
     named in the error.
     """
     project = call.open_to_write()
-    store, header = find_memory(choose_stores(project, scope), name, scope=scope)
+    store, header = app.pick_memory(choose_stores(project, scope), name, scope=scope, action="Edit")
     before = header.when
     changes["when"] = app.read_when_options(changes, before=before, always=always, enforce=enforce)
     fields = {key: value for key, value in changes.items() if value is not None}
@@ -342,15 +348,20 @@ def edit_verb(
     "memdir pin terse-replies",
     "memdir pin terse-replies --off",
 )
-@name_argument()
+@name_argument(name="names", many=True)
 @click.option("--off", is_flag=True, help="Remove the pin.")
 @scope_option
-def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json: bool) -> None:
-    """Pin a memory: it comes first when the index is truncated, and dreams do not change it."""
+def pin_verb(call: CliContext, names: Sequence[str], off: bool, scope: str | None, as_json: bool) -> None:
+    """Pin memories: they come first when the index is truncated, and dreams do not change them.
+
+    NAME is a name, a title, or words that only this memory contains.
+    """
     project = call.open_to_write()
-    store, header = find_memory(choose_stores(project, scope), name, scope=scope)
-    result = pin(store, [header.name], not off, _make_context(call, project))
-    _report_edit(call, store, result, is_pin=True, as_json=as_json)
+    action = "Unpin" if off else "Pin"
+    picked = [app.pick_memory(choose_stores(project, scope), name, scope=scope, action=action) for name in names]
+    for store, header in picked:
+        result = pin(store, [header.name], not off, _make_context(call, project))
+        _report_edit(call, store, result, is_pin=True, as_json=as_json)
 
 
 def _edit_in_editor(call: CliContext, project: Project, store: FileStore, name: str) -> WriteResult:
@@ -396,7 +407,7 @@ def _report_edit(call: CliContext, store: FileStore, done: WriteResult, *, is_pi
     header, changed = done.memory.header, done.action is WriteAction.CHANGED
     # A pin brings in no text.
     texts = {} if is_pin or not changed else {header.file: done.memory.text}
-    warnings = app.warn_of_secrets(texts, call.environment)
+    warnings = app.warn_of_secrets(header.name, texts, call.environment)
     if as_json:
         facts = {"action": done.action.value, "change": done.change, "warnings": warnings}
         dates = [{"was": date.was, "now": date.now_text} for date in done.dates]
@@ -417,25 +428,39 @@ def _report_edit(call: CliContext, store: FileStore, done: WriteResult, *, is_pi
     "forget", "Delete a memory.",
     "memdir forget terse-replies", "memdir forget terse-replies --purge --yes",
 )  # fmt: skip
-@name_argument()
+@name_argument(name="names", many=True)
 @click.option("--purge", is_flag=True, help="Also erase it from history and memdir's other files; cannot be undone.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @scope_option
-def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str | None, as_json: bool) -> None:
-    """Delete a memory and its index line. `memdir undo` restores them.
+def forget_verb(
+    call: CliContext, names: Sequence[str], purge: bool, yes: bool, scope: str | None, as_json: bool
+) -> None:
+    """Delete memories and their index lines. `memdir undo` restores them.
 
-    This also works while memory is off.
+    NAME is a name, a title, or words that only this memory contains. This also works while memory is off.
     """
-    project, out = call.open(), call.out
-    store, past_name = find_past(choose_stores(project, scope), name, scope=scope)
+    project, stores = call.open(), choose_stores(call.open(), scope)
+    for store, name in [_pick_past(stores, text, scope, is_sure=yes or purge) for text in names]:
+        _forget(call, project, store, name, purge=purge, yes=yes, as_json=as_json)
+
+
+def _pick_past(stores: Sequence[FileStore], text: str, scope: str | None, *, is_sure: bool) -> tuple[FileStore, str]:
+    """Find a memory by name or words, or a forgotten one by its exact name."""
+    try:
+        return find_past(stores, text, scope=scope)
+    except NotFoundError:
+        store, header = app.pick_memory(stores, text, scope=scope, action="" if is_sure else "Forget")
+        return store, header.name
+
+
+def _forget(
+    call: CliContext, project: Project, store: FileStore, past_name: str, *, purge: bool, yes: bool, as_json: bool
+) -> None:
+    out = call.out
     row: Row = {"name": past_name, "scope": name_scope(store, past_name), "change": None, "purged": purge}
     if purge:
         app.confirm(f"Wipe every trace of {past_name!r}? This cannot be undone.", "--purge cannot be undone", yes=yes)
-        traces = find_traces(project, store, past_name)
-        count = store.purge(past_name) + sum(other.purge(was) for other, was in traces)
-        for holder, was in ((store, past_name), *traces):
-            drop_edits(call.environment, holder.root, was)
-        drop_copy(find_own_sync(call.environment), OWN_COPY)
+        count = erase(project, store, past_name)
     else:
         count, row["change"] = 0, forget(store, past_name, _make_context(call, project)).change
     if as_json:

@@ -18,7 +18,7 @@ from memdir.interfaces.web.review import REVIEW, find_item, find_last_review
 from memdir.interfaces.web.site import Site, name_scope
 from memdir.models.open import find_model
 from memdir.operations import review, write
-from memdir.operations.move import find_scope_store, move
+from memdir.operations.move import UNREACHED, find_scope_store, move, purge
 from memdir.operations.write import WriteAction, WriteContext, WriteResult
 from memdir.recall.pipeline import note_useless
 from memdir.records import Draft, Edit, Enforce, FieldChanges, InboxState, Kind, Put, Rewrite, Save, Scope, When
@@ -182,6 +182,17 @@ def rate_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
 def forget_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
     result = write.forget(site.store(home), name, _make_context(site), expect=form["expect"] or None)
     return _make_result(result, f"Forgot {_name_memory(result)}. It stays in history.", "/memories")
+
+
+def purge_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
+    """Erase a memory, its history and its traces for good."""
+    store = site.files.get(home)
+    if store is None or form["sure"] != "1":
+        raise ConflictError("nothing was erased", hint="confirm that it cannot be undone")
+    count = purge(site.local_project, store, name)
+    return ActionResult(
+        f"Erased, with {count} changes of its history. memdir cannot reach {UNREACHED}.", "/memories", tone="w"
+    )
 
 
 def restore_memory(site: Site, home: str, name: str, form: Form) -> ActionResult:
@@ -376,6 +387,7 @@ MEMORY_ACTIONS: Mapping[str, Callable[[Site, str, str, Form], ActionResult]] = {
     "pin": pin_memory,
     "forget": forget_memory,
     "restore": restore_memory,
+    "purge": purge_memory,
     "move": move_to,
     "rate": rate_memory,
     "check": verify_memory,

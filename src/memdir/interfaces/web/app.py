@@ -8,6 +8,7 @@ import asyncio
 import gc
 import hmac
 import json
+import re
 import sys
 import tempfile
 import webbrowser
@@ -47,10 +48,10 @@ from memdir.frozen import list_fields
 from memdir.interfaces.web import actions, overview, pages, review
 from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, OPEN, LoopbackGate, OneTimeToken
 from memdir.interfaces.web.actions import ActionResult, Form, MergeNeeded
-from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
+from memdir.interfaces.web.listen import HOST, App, AsgiScope, HttpLimits, HttpServer, Receive, Send, listen
 from memdir.interfaces.web.pages import Params, Row
 from memdir.interfaces.web.render import DiffLine, icon, kind, mark_code, plain
-from memdir.interfaces.web.site import Site, open_site
+from memdir.interfaces.web.site import Site, Sites
 from memdir.store.open import open_project
 
 HERE = Path(__file__).parent
@@ -68,6 +69,8 @@ _STATUS: Sequence[tuple[type[MemdirError], int]] = (
     (ModelError, 502),
     (MemdirError, 500),
 )
+_PROJECT = "memdir.project"  # scope key: the key of a site
+_PROJECT_PATH = re.compile(r"/p/(?P<key>[^/]+)(?=/)")
 _PING_SECONDS = 20.0
 _KEPT_NOTICES = 200
 _CONNECTIONS = 300  # browsers keep several; each open tab uses one for events
@@ -301,9 +304,10 @@ def serve(
     # Commands run without the garbage collector, but this process may run for days.
     gc.freeze()
     gc.enable()
-    site, token, listener = open_site(project), OneTimeToken(), listen(port)
+    sites, token, listener = Sites(project, variables), OneTimeToken(), listen(port)
     own = listener.getsockname()[1]
-    gate = LoopbackGate(make_app(lambda _: site, on_end=site.close), port=own, token=token)
+    inner = make_app(lambda request: sites.find(request.scope.get(_PROJECT, "")), on_end=sites.close)
+    gate = LoopbackGate(choose_project(inner), port=own, token=token)
     server = HttpServer(gate, HttpLimits(connections=_CONNECTIONS, body_bytes=_BODY_BYTES, shutdown=1))
     address = f"http://{HOST}:{own}{gate.root}{OPEN}#{token.value}"
     sys.stdout.write(f"{address}\n")
@@ -314,9 +318,21 @@ def serve(
         try:
             server.run([listener])
         finally:
-            site.close()
+            sites.close()
             project.close()
     return 0
+
+
+def choose_project(app: App) -> App:
+    """Return an app that finds the key of a project in URLs that begin with `/p/KEY/`."""
+
+    async def answer(scope: AsgiScope, receive: Receive, send: Send) -> None:
+        root = scope.get("root_path", "")
+        if match := _PROJECT_PATH.match(str(scope.get("path", "")).removeprefix(root)):
+            scope = {**scope, "root_path": root + match[0], _PROJECT: match["key"]}
+        await app(scope, receive, send)
+
+    return answer
 
 
 def open_browser(folder: Path, address: str) -> None:

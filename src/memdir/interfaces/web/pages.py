@@ -47,7 +47,7 @@ from memdir.records import (
     count_outcomes,
 )
 from memdir.store.contract import Folder, StoreBase
-from memdir.store.facts import find_ages, find_authors, trace_sentences
+from memdir.store.facts import find_ages, find_authors, find_stored_secrets, trace_sentences
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import find_evidence, mask_text
 from memdir.store.plan import index_path, is_index_path
@@ -110,6 +110,8 @@ def make_frame(site: Site, listed: SiteList) -> Row:
         "is_local": project is not None,
         "can_edit": site.can_edit,
         "can_review": site.can_review,
+        "key": site.key,
+        "projects": site.memo("projects", site.sites.list_titles) if site.sites is not None else {},
     }
 
 
@@ -143,7 +145,18 @@ def show_memories(site: Site, params: Params) -> Row:
         "forgotten": _list_forgotten(site, now) if chosen["state"] == "forgotten" else None,
         "directory": str(next(iter(site.files.values())).root) if site.files else "",
         "past": None,
+        "elsewhere": [],
     }
+    if query and site.sites is not None and params.get("everywhere"):
+        data["elsewhere"] = [
+            {
+                "project": key,
+                "name": hit.header.name,
+                "title": plain(hit.header.title, 160),
+                "line": plain(hit.snippet, 300),
+            }
+            for key, hit in site.sites.search(query, site.key)
+        ]
     if query:
         data |= _search(site, listed, query, {row.key for row in rows})
     else:
@@ -173,7 +186,10 @@ def _search(site: Site, listed: SiteList, query: str, allowed: set[str]) -> Row:
     plainly = (
         row for row in listed.rows if folded in fold(f"{row.header.name} {row.header.title} {row.header.description}")
     )
-    others = [*(find_row(listed, site, pick) for pick in wide if not pick.dropped), *islice(plainly, _FOUND)]
+    others = [
+        *(find_row(listed, site, pick) for pick in wide if pick.evidence.words and not pick.dropped),
+        *islice(plainly, _FOUND),
+    ]
     keys = [row.key for row in recalled_rows if row and row.key in allowed]
     rest = {row.key: row for row in others if row and row.key in allowed and row.key not in keys}
     words = query.split()
@@ -187,8 +203,8 @@ def _search(site: Site, listed: SiteList, query: str, allowed: set[str]) -> Row:
             "rows": _make_rows(site, [listed.by_key[key] for key in keys], words),
         },
         {
-            "title": "Only match",
-            "note": "and would not be recalled for it",
+            "title": "Other matches",
+            "note": "agents would not be given these for this question",
             "why": not keys,
             "rows": _make_rows(site, [*rest.values()], words),
         },
@@ -371,6 +387,7 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
         "cues": list(memory.header.cues) if memory else [],
         "when": dump_when(memory.header.when if memory else When()),
         "is_rule": bool(memory and memory.header in find_rules(store.scan())),
+        "secrets": [secret.what for secret in find_stored_secrets(store, text)] if memory else [],
         "blocks": _make_blocks(store, name, text, verdict, changes, targets, now),
         "is_cut": len(text) > 65_536,
         "verdict": _make_verdict(verdict, now),

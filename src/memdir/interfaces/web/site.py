@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from memdir.errors import MemdirError, NotFoundError
 from memdir.files import Stat
 from memdir.format.age import HALF_LIVES
 from memdir.frozen import dataclass, field
+from memdir.recall.find import SearchHit, search_memories
 from memdir.recall.select import LocalSearch
 from memdir.records import Header, InboxState, Origin, RecallCounts, Scope
 from memdir.store.contract import Clock, Folder, StoreBase, utc_now
@@ -25,13 +27,14 @@ from memdir.store.facts import find_authors, find_listed_ages
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.history import OUTSIDE
-from memdir.store.open import Project
+from memdir.store.open import Project, open_others, open_project
 from memdir.text import shorten_home
 from memdir.verify.records import VerifyState, read_states, render_signature
 
 _WATCH_SECONDS = 1.0  # between comparisons of all files while a page is open
 _WATCH_SHARE = 20  # comparisons may use one twentieth of the time
 _IDLE_SECONDS = 90.0  # without requests, until watching stops
+_HITS = 20  # of a search in each other project
 _EVENTS = 32  # queued per tab; a slower tab loses events, and its next event reloads everything
 ORIGIN = Origin(why="on the page")
 
@@ -96,6 +99,8 @@ class Site:
         self._watcher: threading.Thread | None = None
         self._stopped = threading.Event()
         self._tabs: dict[asyncio.Queue[tuple[str, int]], asyncio.AbstractEventLoop] = {}
+        self.sites: Sites | None = None  # with those of the other projects, on the user's own machine
+        self.key = ""
 
     def now(self) -> datetime:
         return self.clock()
@@ -309,6 +314,56 @@ def open_site(project: Project) -> Site:
         clock=project.clock,
         project=project,
     )
+
+
+class Sites:
+    """The site of the project that the page was started in and, opened on request, those of the user's other projects.
+
+    The key of a site is the name of its project's folder in the user's home, "" for the first.
+    """
+
+    def __init__(self, project: Project, variables: Mapping[str, str] | None = None) -> None:
+        self._project, self._variables, self._lock = project, variables, threading.Lock()
+        self._sites = {"": open_site(project)}
+        self._sites[""].sites = self
+
+    def find(self, key: str) -> Site:
+        """Return the site of a project. Raises NotFoundError if it is unknown."""
+        with self._lock:
+            if key not in self._sites:
+                root = self.list_roots().get(key)
+                if root is None:
+                    raise NotFoundError("project not found: its folder was moved or deleted")
+                self._sites[key] = site = open_site(open_project(Path(root), environ=self._variables))
+                site.sites, site.key = self, key
+            return self._sites[key]
+
+    def list_roots(self) -> dict[str, str]:
+        """Return the folders of the other projects by key; of those whose folder still exists."""
+        roots = dict[str, str]()
+        for store, root in open_others(self._project):
+            store.close()
+            if root and os.path.isdir(root):
+                roots[store.root.parent.name] = root
+        return roots
+
+    def search(self, words: str, here: str) -> list[tuple[str, SearchHit]]:
+        """Return the memories of other projects that contain all words, with the key of their project."""
+        others = [key for key in ("", *self.list_roots()) if key != here]
+        stores = {key: self.find(key).stores[Scope.PRIVATE.value] for key in others}
+        return [(key, hit) for key, store in stores.items() for hit in search_memories([store], words, limit=_HITS)]
+
+    def list_titles(self) -> dict[str, tuple[str, str]]:
+        """Return the title and the folder of each project by key."""
+        own = self._sites[""]
+        homed = {key: shorten_home(root, self._project.environment.home) for key, root in self.list_roots().items()}
+        return {"": (own.title, own.place), **{key: (os.path.basename(place), place) for key, place in homed.items()}}
+
+    def close(self) -> None:
+        for key, site in self._sites.items():
+            site.close()
+            if key and site.project is not None:
+                site.project.close()
 
 
 def name_scope(scope: Scope | str) -> str:
