@@ -197,7 +197,7 @@ class Postgres:
         with psycopg.connect(self.owner) as db:
             db.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
             for (table,) in db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'memdir'").fetchall():
-                if table not in ("migrations", "server", "directory", "queue", "logins", "rates"):
+                if table not in ("migrations", "server", "directory", "queue", "logins", "rates", "upkeep"):
                     rows = db.execute(f"SELECT * FROM memdir.{table}").fetchall()
                     found += [
                         " ".join(

@@ -328,7 +328,9 @@ def create_store(database: PostgresDatabase, tenant: UUID, name: str, **columns:
     if limits and stores[0][0] >= limits[0][0]:
         raise BudgetError(f"the limit is {limits[0][0]:,} stores", hint="delete an unused store")
     try:
-        database.write(tenant, f"INSERT INTO memdir.stores (tenant, {names}) VALUES (%(tenant)s, {slots})", **row)
+        insert = f"INSERT INTO memdir.stores (tenant, {names}) VALUES (%(tenant)s, {slots})"
+        upkeep = "INSERT INTO memdir.upkeep (tenant) VALUES (%(tenant)s) ON CONFLICT DO NOTHING"
+        database.write(tenant, insert, upkeep, **row)
     except errors.UniqueViolation:
         raise ConflictError(f"a store named {name} already exists", hint="choose another name") from None
     except errors.ForeignKeyViolation:

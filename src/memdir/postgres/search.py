@@ -358,9 +358,9 @@ _RETURN = "UPDATE memdir.queue SET leased = 'epoch' WHERE tenant = %(tenant)s AN
 
 
 # Whichever process sets the time first has taken the organisation.
-_UNTIDY = "SELECT tenant FROM memdir.directory WHERE tidied < now() - interval '1 day' ORDER BY tidied LIMIT 20"
+_UNTIDY = "SELECT tenant FROM memdir.upkeep WHERE tidied < now() - interval '1 day' ORDER BY tidied LIMIT 20"
 _TIDY = (
-    "UPDATE memdir.directory SET tidied = now() WHERE tenant = %(tenant)s AND tidied < now() - interval '1 day'"
+    "UPDATE memdir.upkeep SET tidied = now() WHERE tenant = %(tenant)s AND tidied < now() - interval '1 day'"
     " RETURNING tenant"
 )
 _TIDY_SECONDS = 60.0  # between checks for organisations whose old history was not deleted today

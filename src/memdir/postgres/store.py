@@ -353,7 +353,9 @@ class PostgresStore(StoreBase):
         )
         with self._locking() as ask:  # the indexer may not have come to the newer content yet
             stale = f"SELECT path FROM memdir.search WHERE {OF_STORE} AND digest = %(digest)s"
-            _, paths = ask(f"SELECT FROM memdir.searched WHERE {OF_STORE} FOR NO KEY UPDATE", stale, digest=file.after)
+            _, paths = ask(
+                f"SELECT 1 FROM memdir.searched WHERE {OF_STORE} FOR NO KEY UPDATE", stale, digest=file.after
+            )
             drop_documents(ask, [row[0] for row in paths])
 
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:

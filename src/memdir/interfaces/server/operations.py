@@ -210,6 +210,7 @@ def _import_rows(db: Any, table: str, lines: Sequence[bytes]) -> int:
     if table == "tenants":
         db.execute("SELECT set_config('app.tenant', %s, true)", (str(UUID(rows[0]["tenant"])),))
         db.execute("INSERT INTO memdir.directory (tenant, name) VALUES (%s, %s)", (rows[0]["tenant"], rows[0]["name"]))
+        db.execute("INSERT INTO memdir.upkeep (tenant) VALUES (%s)", (rows[0]["tenant"],))
     # Columns that are newer than the export have their defaults.
     columns = sql.SQL(", ").join(map(sql.Identifier, rows[0]))
     insert = "INSERT INTO memdir.{table} ({columns}) SELECT {columns} FROM jsonb_populate_recordset(NULL::memdir.{table}, %s)"
@@ -230,7 +231,7 @@ def change_tenant(owner: str, tenant: UUID, limits: Mapping[str, int | None]) ->
         for name, value in limits.items():
             column = sql.Identifier(name)
             db.execute(sql.SQL("UPDATE memdir.tenants SET {} = %s WHERE tenant = %s").format(column), (value, tenant))
-        db.execute("UPDATE memdir.directory SET tidied = 'epoch' WHERE tenant = %s", (tenant,))
+        db.execute("UPDATE memdir.upkeep SET tidied = 'epoch' WHERE tenant = %s", (tenant,))
 
 
 def delete_tenant(owner: str, tenant: UUID) -> dict[str, int]:
@@ -238,7 +239,7 @@ def delete_tenant(owner: str, tenant: UUID) -> dict[str, int]:
     with run_as_owner(owner) as db, db.transaction():
         _set_tenant(db, tenant)
         before = _count_rows(db, tenant)
-        for name in ("postings", "terms", "queue", "rates", "tenants"):
+        for name in ("postings", "terms", "queue", "rates", "upkeep", "tenants"):
             db.execute(f"DELETE FROM memdir.{name} WHERE tenant = %s", (tenant,))
         db.execute("DELETE FROM memdir.directory WHERE tenant = %s", (tenant,))
         if left := {name: count for name, count in _count_rows(db, tenant).items() if count}:

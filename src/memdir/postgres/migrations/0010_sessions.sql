@@ -46,9 +46,13 @@ ALTER TABLE memdir.idempotency ADD COLUMN status integer, ADD COLUMN answer text
 ALTER TABLE memdir.stores ADD COLUMN title text NOT NULL DEFAULT '', ADD COLUMN description text NOT NULL DEFAULT '', ADD COLUMN metadata text NOT NULL DEFAULT '{}', ADD COLUMN updated timestamptz NOT NULL DEFAULT now(), ADD COLUMN archived timestamptz, ADD COLUMN pruned bigint NOT NULL DEFAULT 0;
 ALTER TABLE memdir.contents ADD COLUMN redacted timestamptz;
 
--- How long history and audit are kept, null for ever. `tidied` says when it was last looked after, by any process.
+-- How long history and audit are kept, null for ever. `upkeep` says when it was last looked after, by any process; like `queue` it has IDs only.
 ALTER TABLE memdir.tenants ADD COLUMN history_days integer, ADD COLUMN audit_days integer;
-ALTER TABLE memdir.directory ADD COLUMN tidied timestamptz NOT NULL DEFAULT 'epoch';
+CREATE TABLE memdir.upkeep (
+    tenant uuid PRIMARY KEY,
+    tidied timestamptz NOT NULL DEFAULT 'epoch'
+);
+INSERT INTO memdir.upkeep (tenant) SELECT tenant FROM memdir.directory;
 
 ALTER TABLE memdir.sessions ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memdir.sessions FORCE ROW LEVEL SECURITY;
@@ -70,11 +74,12 @@ ALTER TABLE memdir.aliases FORCE ROW LEVEL SECURITY;
 CREATE POLICY anybody ON memdir.aliases USING (true) WITH CHECK (true);
 CREATE POLICY own_tenant ON memdir.aliases AS RESTRICTIVE USING (tenant = (SELECT current_setting('app.tenant')::uuid)) WITH CHECK (tenant = (SELECT current_setting('app.tenant')::uuid));
 
--- Of the audit log the application removes what is older than it is kept, and what names a purged memory; it cannot change an entry otherwise.
+-- Of the audit log the application removes what is older than it is kept, and empties the target of what names a purged memory. No grants on
+-- columns, which not every engine has.
 CREATE POLICY expired ON memdir.audit AS RESTRICTIVE FOR DELETE USING (at < now() - (SELECT audit_days FROM memdir.tenants t WHERE t.tenant = audit.tenant) * interval '1 day');
 CREATE POLICY purged ON memdir.audit AS RESTRICTIVE FOR UPDATE WITH CHECK (target = '');
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON memdir.sessions, memdir.logins, memdir.rates, memdir.groups, memdir.aliases TO memdir_app;
-GRANT DELETE, UPDATE (target) ON memdir.audit TO memdir_app;
-GRANT UPDATE (status, answer) ON memdir.idempotency TO memdir_app;
-GRANT SELECT (tenant, tidied), UPDATE (tidied) ON memdir.directory TO memdir_app;
+GRANT UPDATE, DELETE ON memdir.audit TO memdir_app;
+GRANT UPDATE ON memdir.idempotency TO memdir_app;
+GRANT SELECT, INSERT, UPDATE ON memdir.upkeep TO memdir_app;
