@@ -118,3 +118,15 @@ def test_memory_that_is_off_tells_no_rules(hooks: Hooks) -> None:
     hooks.cli.variables["CLAUDE_CODE_DISABLE_AUTO_MEMORY"] = "1"
     assert hooks("subagent-start", agent_id="a-1", agent_type="explorer").out == b""
     assert hooks("session-start", host="codex", source="compact").context == ""
+
+
+def test_a_rule_that_refuses_holds_at_the_next_action_and_again_after_undo(hooks: Hooks) -> None:
+    command: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "psql -c 'drop table x'"}}
+    hooks("session-start", source="startup")
+    hooks.cli("rule", "add", "never drop a table", "--command", "drop table", "--deny")
+    assert b"never drop a table" in hooks("before-tool", **command).out
+    change = hooks.cli("rule", "off", "never-drop-table", "--json").json["change"]
+    assert b"never drop a table" not in hooks("before-tool", **command).out
+    hooks.cli("undo", str(change))
+    assert b"never drop a table" in hooks("before-tool", **command).out
+    assert "unknown command 'on'" in hooks.cli("rule", "on", "never-drop-table").err

@@ -84,7 +84,7 @@ def _list_steps(context: TurnContext) -> Iterator[tuple[TurnChore, Callable[[], 
         yield TurnChore.NOTES, update
     if project is not None:
         yield TurnChore.VERIFY, lambda: refresh_verdicts(project, now=now())
-    yield TurnChore.INDEX, lambda: _refresh_index(context.stores)
+    yield TurnChore.INDEX, lambda: refresh_index(context.stores)
     if project is not None:
         yield TurnChore.INDEX, lambda: _count_triggers(project, now())
     yield TurnChore.SESSIONS, lambda: prune_sessions(context.state)
@@ -94,7 +94,8 @@ def _list_steps(context: TurnContext) -> Iterator[tuple[TurnChore, Callable[[], 
         yield TurnChore.SYNC, lambda: _sync_own(project, now())
 
 
-def _refresh_index(stores: Sequence[StoreBase]) -> None:
+def refresh_index(stores: Sequence[StoreBase]) -> None:
+    """Update the search index and the triggers of actions, so that the next hook knows what changed."""
     with LocalSearch(stores) as search:
         search.refresh()
 

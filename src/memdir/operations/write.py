@@ -17,6 +17,7 @@ from memdir.format.document import compose_body, find_missing_parts
 from memdir.format.fields import FIELDS
 from memdir.format.frontmatter import decode, make_slug, parse_fields, set_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
+from memdir.limits import INDEX_LINE_CHARS
 from memdir.operations.find import find_memory
 from memdir.records import (
     TEAM_FOLDER,
@@ -35,7 +36,7 @@ from memdir.records import (
 from memdir.store import plan
 from memdir.store.contract import Edits, StoreBase
 from memdir.store.plan import Planner, is_team
-from memdir.text import fold
+from memdir.text import fold, fold_words, one_line, shorten
 
 if TYPE_CHECKING:
     from memdir.extraction.find import MemoryRequest
@@ -359,11 +360,21 @@ def _make_draft(name: str, text: str, fields: FieldChanges) -> Draft:
     return Draft(
         kind,
         fields.get("title", header.title or name),
-        fields.get("description", header.description),
+        fields["description"]
+        if "description" in fields
+        else _follow_body(header.description, split_frontmatter(text).body, body),
         compose_body(body, fields.get("why"), fields.get("how")),
         name,
         **optional,
     )
+
+
+def _follow_body(description: str, before: str, body: str) -> str:
+    """Return the description; if it only repeats the old body and not the new one, the new one's first line."""
+    said = fold_words(description.rstrip("…"))
+    if not said or said in fold_words(body) or said not in fold_words(before):
+        return description
+    return shorten(one_line(body.strip().split("\n\n")[0]), INDEX_LINE_CHARS) or description
 
 
 def _write(store: StoreBase, step: Callable[[], BatchResult], name: str | None) -> WriteResult:

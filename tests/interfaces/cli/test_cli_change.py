@@ -167,3 +167,9 @@ def test_all_projects_are_listed_and_searched(cli: Cli) -> None:
     rows = {row["name"]: row["project"] for row in cli("list", "--all", "--json").json}
     assert rows["port"] == "~/api" and set(rows) == {"port", "deploy-day"}
     assert len(cli("search", "--all", "deploy", "--json").json["memories"]) == 2
+
+
+def test_a_description_that_repeats_the_body_follows_it(cli: Cli) -> None:
+    cli("remember", "--name", "port", "the api listens on port 8080")
+    cli("edit", "port", "--body", "the api listens on port 8443")
+    assert "8443" in cli("list").out and "8080" not in cli("list").out

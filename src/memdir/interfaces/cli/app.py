@@ -218,7 +218,8 @@ def everywhere_option(decorated: Decorated) -> Decorated:
 
 def list_everywhere(project: Project, *, is_everywhere: bool) -> dict[int, tuple[FileStore, str]]:
     """Return the project's stores by identity, with its folder, and if asked those of all other projects."""
-    own = [(store, str(project.places.root.path)) for store in project.stores]
+    root = str(project.places.root.path)
+    own = [(store, "" if store.scope is Scope.USER else root) for store in project.stores]
     others = open_others(project) if is_everywhere else ()
     return {id(store): (store, root) for store, root in (*own, *others)}
 

@@ -30,6 +30,7 @@ from memdir.interfaces.cli import (
 )
 from memdir.interfaces.cli.app import limit_option, name_argument, scope_option, verb
 from memdir.operations.find import find_past, list_memories
+from memdir.operations.turn import refresh_index
 from memdir.operations.write import WriteAction, WriteContext, restore, undo
 from memdir.records import Change, ChangedFile
 from memdir.store.facts import find_ages
@@ -333,7 +334,10 @@ def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: 
 
 def _undo_change(call: CliContext, store: FileStore, change: Change) -> tuple[int | None, Sequence[ChangedFile]]:
     """Undo a change; return the number of the undo and the files it changed."""
-    number = undo(store, change.id, WriteContext(call.origin(), call.open().now())).change
+    result = undo(store, change.id, WriteContext(call.origin(), call.open().now()))
+    number = result.change
+    if result.memory is not None and result.memory.header.when.enforce:
+        refresh_index(call.open().stores)  # A rule that is switched on again holds at the next action.
     return number, store.read_change(number).files if number is not None else ()
 
 

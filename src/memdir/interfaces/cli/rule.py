@@ -24,6 +24,7 @@ from memdir.interfaces.cli import (
 )
 from memdir.interfaces.cli.app import name_argument, scope_option
 from memdir.operations.find import find_memory
+from memdir.operations.turn import refresh_index
 from memdir.operations.write import NameTakenError, WriteContext, save, update
 from memdir.recall.triggers import Action, list_triggers, match_triggers
 from memdir.records import Enforce, Kind, Scope, When, count_outcomes
@@ -42,12 +43,18 @@ _RULES = (
 _OWN = (Scope.PRIVATE.value, Scope.USER.value)  # `memdir rule` cannot save to memory shared with others
 _LONG = re.compile(r"(?<!\S)--([a-z])[a-z]+(?:-[a-z]+)*(?!\S)")
 _FORCE = re.compile(r"(?<!\S)(?:--force|-f)(?!\S)")
+# Words that are rarely the beginning of a rule, and likely a command that there is not.
+_OTHER_WORDS = ("on", "of", "try", "show", "remove", "delete", "enable", "disable")
 
 
 class RuleGroup(app.VerbGroup):
     """A group that treats unknown subcommands as the text of a rule, and lists the rules without arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] in _OTHER_WORDS and not ctx.resilient_parsing:
+            ctx.fail(
+                f"unknown command {args[0]!r}; `memdir undo` switches a rule on again, and quotes make it one text"
+            )
         is_verb = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
         if not ctx.resilient_parsing and not is_verb:
             args = ["list", *args] if not args or args == ["--json"] else ["add", *args]
@@ -117,6 +124,7 @@ def _add(
         raise
     assert result.memory is not None
     header = result.memory.header
+    refresh_index(project.stores)  # The rule holds at the next action, also in the middle of a turn.
     row = describe_memory(store, header) | {"action": result.action.value, "change": result.change}
     row |= {"when": dump_when(header.when)}
     call.answer(row, "saved ", Styled(header.name, "cyan"), f" ({describe_when(header.when)})", as_json=as_json)
@@ -150,6 +158,7 @@ def _off(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
     project = call.open_to_write()
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     result = update(store, header.name, {"when": When(always=False)}, WriteContext(call.origin(), project.now()))
+    refresh_index(project.stores)
     row = {"name": header.name, "scope": header.scope.value, "action": result.action.value, "change": result.change}
     undo = f"; `memdir undo {result.change}` switches it on" if result.change else ""
     call.answer(row, "off: ", Styled(header.name, "cyan"), undo, as_json=as_json)
