@@ -1,7 +1,7 @@
 """Fit the model that recognises plain statements, and measure it by author: `python benchmarks/statements.py [--write]`.
 
 Sentences worth keeping come from `tests/data/plain` (`own.txt` by who fitted it, each other file by an author who had not
-seen the code; `HELD` is in no fit), the tuning parts of the extraction corpora, the sets of irony, the evidence of
+seen the code), the tuning parts of the extraction corpora, the sets of irony, the evidence of
 recorded answers, and the memories of `tests/data/prompts`, which are written and not typed and so weigh less. All other
 sentences of these messages and all prompts are the others. For each author the model is fitted without them; ordinary chat of the bench data is for others only.
 """
@@ -30,9 +30,13 @@ from memdir.records import Kind, Message  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
 BENCH = Path(os.environ.get("MEMDIR_BENCH") or ROOT.parent / "shared" / "bench")
-HELD = "B"
-LEVEL = 1.0  # one in 100 messages that hold nothing is kept
+LEVEL = 1.2  # one in 50 messages that hold nothing is kept
 CHAT = 5_000  # lines
+LEADS = (
+    "remember: ", "for the record, ", "fyi ", "please keep track of this: ", "keep a mental note, ", "for later: ",
+    "don't let this get lost: ", "before you ask again: ", "hey quick thing, ", "one thing to store: ", "hold on to this, ",
+    "keep in mind that ", "And another thing, ", "just so you know, ", "I'd like you to remember, ", "let it be known that ",
+)  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -56,7 +60,7 @@ def is_part(sentence: str, passages: Iterable[str]) -> bool:
 
 
 def read_plain() -> dict[str, list[Any]]:
-    return {path.stem: read_json(path) for path in sorted((DATA / "plain").glob("*.jsonl")) if path.stem != HELD}
+    return {path.stem: read_json(path) for path in sorted((DATA / "plain").glob("*.jsonl"))}
 
 
 def read_training() -> Iterator[Row]:
@@ -76,8 +80,8 @@ def read_training() -> Iterator[Row]:
     for path in sorted((DATA / "irony").glob("*.jsonl")):
         for row in (row for row in read_json(path) if row["lang"] == "en" and row["kind"] != "dont_keep"):
             said = [text for at in row["messages"] if at["role"] == "user" for text in list_sentences(at["text"])]
-            for text in said if path.stem != HELD else ():
-                yield Row(f"irony {path.stem}", text, any(word.lower() in text.lower() for word in row["keep"]))
+            for text in said:
+                yield Row(f"irony {path.stem}", text, is_part(text, row["keep"]))
     for path in sorted((DATA / "conversations").glob("*.jsonl")):
         for row in read_json(path):
             quotes = [operation["evidence"] for operation in row["operations"]]
@@ -98,16 +102,23 @@ def read_chat() -> Iterator[Row]:
         yield from (Row("chat", text, False, 0.3) for text in list_sentences(line))
 
 
-def read_kinds() -> Iterator[Row]:
-    """Statements that are rules of how to work, and others."""
+def read_kinds() -> Iterator[tuple[str, str, Kind, float]]:
+    """Author, statement, kind and weight. Half of the memories get words of a request before them, which say nothing of the kind."""
+    chance = random.Random(1)
     for author, corpus in (("x", read_tuning()), ("y", read_fresh()[0]), ("t", read_third()[0])):
         for row in (row for row in corpus if row.lang == "en"):
-            for want in (want for want in row.want if want.action == "save"):
-                yield Row(author, row.text, want.kind is Kind.FEEDBACK)
+            yield from ((author, row.text, want.kind, 1.0) for want in row.want if want.action == "save" and want.kind)
     for folder in sorted((DATA / "prompts").glob("?")):
         for row in read_json(folder / "memories.jsonl"):
             for text in list_sentences(row["text"])[:2]:
-                yield Row(f"memories {folder.name}", text, row["type"] == Kind.FEEDBACK, 0.3)
+                lead = chance.choice(("", chance.choice(LEADS)))
+                yield f"memories {folder.name}", lead + text, Kind(row["type"]), 0.3
+
+
+def fit_kinds(rows: Iterable[tuple[str, str, Kind, float]], words: frozenset[str]) -> dict[str, LinearModel]:
+    """Fit one model for each kind, against the others."""
+    described = [(list_features(text, words), kind, weight) for _, text, kind, weight in rows]
+    return {kind: fit([(at, kind is other, weight) for at, other, weight in described], words) for kind in Kind}
 
 
 def fit_rows(rows: Sequence[Row], words: frozenset[str] | None = None) -> LinearModel:
@@ -134,7 +145,7 @@ def score_messages(model: LinearModel, rows: Iterable[Any]) -> tuple[list[float]
 def main(arguments: Sequence[str]) -> None:
     rows, plain = [*read_training(), *read_chat()], read_plain()
     for author, own in plain.items():
-        rest = [row for row in rows if row.author != author]
+        rest = [row for row in rows if row.author not in (author, f"irony {author}")]
         kept, others = score_messages(fit_rows(rest), own)
         for share in (0.01, 0.02, 0.05):
             cut = float(np.quantile(others, 1 - share, method="higher"))
@@ -142,14 +153,19 @@ def main(arguments: Sequence[str]) -> None:
                 f"without {author}: {np.mean(np.array(kept) > cut):.2f} kept with {share:.0%} of others, level {cut:.2f}"
             )
     kinds, statement = list(read_kinds()), replace(fit_rows(rows), level=LEVEL)
+    words = frozenset(statement.words)
     for author in "xyt":
-        model = fit_rows([row for row in kinds if row.author != author], frozenset(statement.words))
-        right = [(accept(model, row.text) > 0) == row.is_yes for row in kinds if row.author == author]
-        print(f"rules without {author}: {np.mean(right):.2f} right")
-    rule = fit_rows(kinds, frozenset(statement.words))
-    print(f"{len(rows)} and {len(kinds)} sentences, {len(statement.weights)} and {len(rule.weights)} features")
+        models = fit_kinds((row for row in kinds if row[0] != author), words)
+        right = [
+            max(Kind, key=lambda kind: accept(models[kind], text)) is wanted
+            for other, text, wanted, _ in kinds
+            if other == author
+        ]
+        print(f"kinds without {author}: {np.mean(right):.2f} right")
+    models = fit_kinds(kinds, words)
+    print(f"{len(rows)} and {len(kinds)} sentences, {len(statement.weights)} features")
     if "--write" in arguments:
-        write("statements", {"statement": statement, "rule": rule})
+        write("statements", {"statement": statement, **models})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fit the model that recognises "do not keep this", and measure it by author: `python benchmarks/wishes.py [--write] [-v]`.
+"""Fit the model that recognises "do not keep this", and measure it by author: `python benchmarks/wishes.py [-v]`; `--write` ships it.
 
 Labelled clauses are in `tests/data/wishes` (`own.txt` by who fitted it: + asks, - does not; other files by authors who had
 not seen the code). Of the conversations of `tests/data/irony` the clause that the model finds most likely counts. All other
@@ -25,7 +25,7 @@ from memdir.language.wishes import list_readings
 from memdir.records import Message
 from statements import BENCH, DATA, read_json
 
-LEVEL, LEAST, ROUNDS, CHAT = 1.0, 12, 3, 1_500
+LEVEL, LEAST, ROUNDS, CHAT = 1.5, 12, 3, 4_000
 LEVELS = (0.0, 0.5, 1.0, 1.5, 2.0)
 Codes = tuple[str, ...]
 
@@ -67,8 +67,8 @@ def read_others(rows: Iterable[Row]) -> Iterator[Row]:
         texts += ["".join(segment["text"] for segment in row["segments"]) for row in read_json(path)]
     for path in sorted((DATA / "conversations").glob("*.jsonl")):
         texts += [at["text"] for row in read_json(path) for at in row["messages"] if at["role"] == "user"]
-    for path in sorted((DATA / "prompts").glob("*/prompts.jsonl")):
-        texts += [row["query"] for row in read_json(path)]
+    for path in sorted((DATA / "prompts").glob("*/*.jsonl")):
+        texts += [row.get("query") or row.get("text", "") for row in read_json(path)]
     for text in texts:
         typed = find_typed(Message("user", text), uncertain=True)
         if typed and not any(wish in typed for wish in wishes):
@@ -78,7 +78,11 @@ def read_others(rows: Iterable[Row]) -> Iterator[Row]:
 def read_chat() -> Iterator[Row]:
     path = BENCH / "longmemeval_pooled" / "corpus.jsonl"
     lines = [line for row in (read_json(path)[1::2] if path.exists() else []) for line in row["text"].splitlines()]
-    for line in random.Random(1).sample(lines, min(CHAT, len(lines))):
+    lines = random.Random(1).sample(lines, min(CHAT, len(lines)))
+    path = BENCH / "sde_bench" / "decoys.jsonl"
+    for row in read_json(path) if path.exists() else []:
+        lines += [at["text"] for at in row["turns"] if at["role"] == "user"]
+    for line in lines:
         yield Row("chat", (line,), ("en",), False, 0.6)
 
 
@@ -132,7 +136,7 @@ def main(arguments: Sequence[str]) -> None:
         **{author: [row for row in rows if row.author == author] for author in authors},
     }
     scored_others = []
-    for name, left_out in folds.items():
+    for name, left_out in folds.items() if "--write" not in arguments else ():
         excluded = set(left_out)
         model = fit_rows([row for row in (*rows, *others, *chat) if row not in excluded])
         scored = [(row, *find_best(model, row)) for row in left_out]

@@ -22,7 +22,11 @@ from memdir.records import Message
 from memdir.text import CJK, fold_words
 
 _STEM, _WORD_CHARS = 5, 4
-_FACT_WORDS, _FACT_CHARS = 5, 14  # min words (or CJK characters) next to a request that are a fact of their own
+_FACT_WORDS, _FACT_STEMS, _FACT_CHARS = (
+    5,
+    3,
+    14,
+)  # of a fact next to a request: min words, content words, CJK characters
 _ABOUT = 0.5  # share of a text's words that must occur in the removed text
 _WIDE = compile_late(rf"[{CJK}]")
 _WIDE_PAIR = compile_late(rf"(?=([{CJK}]{{2}}))")
@@ -146,7 +150,8 @@ def _list_neighbours(text: str, sentences: Iterable[Span], edge: int, patterns: 
 
 def _has_fact(sentence: str, asked: str = "") -> bool:
     rest = sentence.replace(asked, " ")
-    is_long = len(rest.split()) >= _FACT_WORDS or len(_WIDE.findall(rest)) >= _FACT_CHARS
+    is_long = len(rest.split()) >= _FACT_WORDS and len(_list_stems(rest)) >= _FACT_STEMS
+    is_long = is_long or len(_WIDE.findall(rest)) >= _FACT_CHARS
     return is_long or re.search(r"\d", rest) is not None
 
 
@@ -161,17 +166,18 @@ def _add_earlier(
 ) -> bool:
     """Add the earlier sentences about a subject that a request names, or else the message before it.
 
-    Without `is_sure`, add only sentences about the subject. Returns whether there are earlier messages.
+    If no subject is recognised, sentences that share a word with the request are added too. Without `is_sure`, add only
+    sentences about the subject. Returns whether there are earlier messages.
     """
     subject = patterns.about.search(sentence)
-    stems = _list_stems(subject["what"], patterns.code) if subject else set()
+    stems = _list_stems(subject["what"] if subject else sentence if is_sure else "", patterns.code)
     earlier = [index for index in range(number) if texts[index].strip()]
     is_added = False
     for index in earlier if stems else ():
         for start, end in find_sentences(texts[index]):
             if stems & _list_stems(texts[index][start:end]):
                 hidden.setdefault(index, []).append((start, end))
-                is_added = True
+                is_added = subject is not None
     if is_sure and not is_added and earlier:
         hidden.setdefault(earlier[-1], []).append((0, len(texts[earlier[-1]])))
     return bool(earlier)

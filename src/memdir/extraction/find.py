@@ -33,7 +33,7 @@ from memdir.language.requests import (
     starts,
 )
 from memdir.language.sentences import Sentence, split_items, split_sentences
-from memdir.language.statements import is_rule, is_statement
+from memdir.language.statements import guess_kind, is_statement, is_unlikely
 from memdir.records import Draft, Kind, Message
 from memdir.store.inbox import MASK
 from memdir.store.secrets import find_secrets
@@ -45,6 +45,7 @@ _HINT = 'say what is so, or what to do: "the staging db is reset every Sunday", 
 SURPRISING = "what was surprising about it? Say that instead"
 _EXPLICIT = (RequestCategory.FORGET, RequestCategory.REQUEST, RequestCategory.ORDER)
 _WHOLE = (RequestCategory.POINTER, RequestCategory.PLAN, RequestCategory.FACT)  # only at the start of a sentence
+_DOUBTED = (RequestCategory.ORDER, RequestCategory.IDENTITY, *_WHOLE)  # seldom meant if little else says so
 _KINDS = {
     **dict.fromkeys((RequestCategory.ORDER, RequestCategory.PREFERENCE), Kind.FEEDBACK),
     **dict.fromkeys((RequestCategory.PLAN, RequestCategory.FACT), Kind.PROJECT),
@@ -324,9 +325,11 @@ def _make_request(match: RuleMatch, message: Message, now: datetime) -> MemoryRe
     full_text, hides = f"{match.quote}\n{match.content}", ""
     values = find_secret_values(full_text)
     content, about, quote = (mask_values(text, values) for text in (match.content, match.about, match.quote))
+    if category in _DOUBTED and language.name == "en" and is_unlikely(at.text for at in split_sentences(quote)):
+        return None
     kind = _KINDS.get(category) or _guess_kind(about, language)
-    if category is RequestCategory.STATEMENT and kind is Kind.PROJECT and is_rule(about):
-        kind = Kind.FEEDBACK
+    if category is RequestCategory.STATEMENT and kind is not Kind.FEEDBACK:
+        kind = guess_kind(about)
     if category is RequestCategory.FORGET:
         target = shorten(compile_any("forget_end").split(content)[0].rstrip(".!。！ "), _NEAR_CHARS)
         parts = (target, target, target) if len(target) > 1 else None

@@ -13,10 +13,12 @@ from functools import cache
 from itertools import pairwise
 
 from memdir.frozen import compile_late, dataclass
+from memdir.records import Kind
 
 FOLDER = os.path.join(os.path.dirname(__file__), "data")
 _TOKEN = compile_late(r"`[^`]*`|[\w'-]+(?:[./_][\w-]+)+|[A-Za-z']+(?:-[a-z]+)*|\d[\d.,:]*\w*|\S")
 _TOKENS = 60  # tokens of a sentence that are examined
+_UNLIKELY = -2.4  # below the level of a statement; irony, quotations and suppositions are there
 _ENDS = ("ing", "ed", "ly", "n't", "s")
 
 
@@ -45,19 +47,25 @@ def load_model(file: str, name: str) -> LinearModel:
     return LinearModel(frozenset(table["words"]), **table[name])
 
 
-def _accepts(name: str, sentence: str) -> bool:
+def _measure(name: str, sentence: str) -> float:
+    """Return how far the score of a sentence is above the level of a model."""
     model = load_model("statements", name)
-    return model.score(list_features(sentence, model.words)) > model.level
+    return model.score(list_features(sentence, model.words)) - model.level
 
 
 def is_statement(sentence: str) -> bool:
     """Return whether an English sentence states something worth keeping."""
-    return _accepts("statement", sentence)
+    return _measure("statement", sentence) > 0
 
 
-def is_rule(sentence: str) -> bool:
-    """Return whether an English statement says how to work, and not how things are."""
-    return _accepts("rule", sentence)
+def is_unlikely(sentences: Iterable[str]) -> bool:
+    """Return whether none of these English sentences is meant, though the words are those of a rule ("always …")."""
+    return all(_measure("statement", sentence) < _UNLIKELY for sentence in sentences)
+
+
+def guess_kind(sentence: str) -> Kind:
+    """Return the kind of memory that an English statement most likely is."""
+    return max(Kind, key=lambda kind: _measure(kind, sentence))
 
 
 def split_tokens(sentence: str) -> list[str]:

@@ -67,7 +67,7 @@ def list_readings(sentence: str, code: str) -> Iterator[tuple[int, int, set[str]
     edges = [-1, *stops, len(tokens)]
     for first, last in combinations(range(len(edges)), 2):
         clause = tokens[edges[first] + 1 : edges[last]]
-        if last - first <= _CLAUSES and len(clause) > 1 and edges[first + 1] - edges[first] > 1:
+        if last - first <= _CLAUSES and clause and edges[first + 1] - edges[first] > 1:
             is_asked = edges[last] < len(tokens) and tokens[edges[last]].kind == "?"
             yield clause[0].start, clause[-1].end, _list_features(clause, is_asked)
 
