@@ -1,11 +1,15 @@
 """The runner of benchmarks/proof: prepare a task, work on it through ./agent, grade, count."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from servers import Answer, AnthropicServer, Call
 
 ROOT = Path(__file__).resolve().parents[1]
 TALK = [
@@ -55,7 +59,9 @@ def task(tmp_path: Path) -> Path:
 
 def proof(*arguments: object) -> str:
     argv = [sys.executable, "benchmarks/proof", *map(str, arguments)]
-    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True).stdout
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def agent(folder: Path, *arguments: str, text: str = "") -> str:
@@ -72,7 +78,7 @@ def test_an_episode_is_prepared_played_and_graded(task: Path) -> None:
     for folder in map(Path, prepared.split()):
         facts = json.loads((work / "state" / folder.name / "episode.json").read_text(encoding="utf-8"))
         folders[facts["arm"]] = folder
-    started = {arm: agent(folder, "start") for arm, folder in folders.items()}
+    started = {arm: agent(folder, "start", "--fresh") for arm, folder in folders.items()}
     whole = "an empty name becomes friend"
     assert {arm for arm, text in started.items() if whole in text} == {"bm25", "memdir", "decision"}
     assert all("greet shouts" in text for text in started.values())
@@ -95,3 +101,20 @@ def test_an_episode_is_prepared_played_and_graded(task: Path) -> None:
         "memdir": (True, 2),
     }
     assert (task / "out.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_one_command_learns_plays_and_grades_with_a_model(task: Path) -> None:
+    steps = (["start"], ["start", "--fresh"], ["edit", "mod.py"], ["done", "Mended."])
+
+    def answer(body: dict[str, Any]) -> Answer:
+        turn = sum(message["role"] == "assistant" for message in body["messages"])
+        if "tools" not in body:
+            return '{"operations": []}'
+        if turn == len(steps):
+            return "I mended it."
+        return Call("agent", {"arguments": steps[turn], "input": EDIT if turn == 2 else ""})
+
+    with AnthropicServer(answer) as server:
+        os.environ |= {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-test"}
+        done = proof("run", task / "work", task / "tasks", "--arms", "nothing", "--model", "anthropic:any")
+    assert "nothing          1 of   1" in done

@@ -32,6 +32,9 @@ _EDIT = re.compile(r"\A<<<<<<< OLD\n(.*?)\n?=======\n(.*?)\n?>>>>>>> NEW\s*\Z", 
 _INDEX = """Contents of {path} (your memory of this project, kept from earlier conversations; each line names a file in the same folder, which you can read):
 
 {text}"""
+_FRESH = """This task is for somebody who has not worked in another folder of this kind: what was seen there would spoil it.
+If that is you, run `./agent start --fresh`. If you have already worked on another such task, stop here, change nothing,
+and tell whoever sent you that each folder needs a helper of its own."""
 _SANDBOX = """
 mount --bind "$1" /mnt && for hidden in /tmp $3; do mount -t tmpfs none "$hidden"; done &&
 mkdir -p "$1" && mount --bind /mnt "$1" && umount /mnt && cd "$1/repo" && exec timeout {seconds} bash -c "$2"
@@ -223,6 +226,8 @@ def run_agent(state: Path, arguments: list[str]) -> int:
     try:
         if "done" in verbs:
             text = "the session has ended"
+        elif verb == "start" and "start" not in verbs and rest != ["--fresh"] and not episode.facts.get("series"):
+            code, text = 3, _FRESH
         elif verb == "start" and "start" not in verbs:
             code, text = 0, episode.start()
         elif "start" not in verbs:
@@ -237,6 +242,9 @@ def run_agent(state: Path, arguments: list[str]) -> int:
             code, text = 0, "The session has ended."
     except (OSError, ValueError) as error:
         code, text = 1, str(error)
+    if text is _FRESH:
+        print(text)
+        return code
     difference = episode.find_diff()
     (state / "source.diff").write_text(difference, encoding="utf-8", errors="surrogateescape")
     row = {

@@ -107,9 +107,9 @@ def find_interval(values: Sequence[float]) -> tuple[float, float]:
     return means[int(0.025 * _SAMPLES)], means[int(0.975 * _SAMPLES) - 1]
 
 
-def test_pairs(rows: Sequence[Row], one: str, other: str) -> tuple[int, int, float]:
+def test_pairs(rows: Sequence[Row], one: str, other: str, kind: str = "solved") -> tuple[int, int, float]:
     """Return gains and losses of `one` over `other` in the pairs of task and replay, and the exact two-sided p."""
-    solved = {(row.arm, row.task, row.replay): row.solved for row in rows}
+    solved = {(row.arm, row.task, row.replay): row.solved if kind == "solved" else row.tests[kind] for row in rows}
     pairs = [(won, solved[other, task, replay]) for (arm, task, replay), won in solved.items() if arm == one and (other, task, replay) in solved]  # fmt: skip
     gains, losses = sum(a > b for a, b in pairs), sum(a < b for a, b in pairs)
     total = gains + losses
@@ -151,15 +151,19 @@ def print_figures(states: Path, parts: Path | None, to_json: Path | None, pictur
                 "actions": sum(row.actions for row in mine),
                 "calls": statistics.fmean(row.calls for row in mine),
                 "seconds": statistics.median(row.seconds for row in mine),
+                "passed": {kind: sum(row.tests.get(kind, True) for row in mine) for kind in mine[0].tests},
                 "ms": ms,
             }
             table.append(line)
-            print(f"  {arm:14} {line['solved']:3} of {line['episodes']:3}  {line['share']:.2f} [{low:.2f}, {high:.2f}]  decision there {whole}/{asked} (part {line['in part']})  bytes {line['bytes at start']:.0f} + {line['bytes at prompt']:.0f} + {line['bytes at actions']:.0f}  calls {line['calls']:.1f}  shown at actions {line['shown at actions']}/{line['actions']}  ms {ms}")  # fmt: skip
+            print(f"  {arm:14} {line['solved']:3} of {line['episodes']:3}  {line['share']:.2f} [{low:.2f}, {high:.2f}]  decision there {whole}/{asked} (part {line['in part']})  bytes {line['bytes at start']:.0f} + {line['bytes at prompt']:.0f} + {line['bytes at actions']:.0f}  calls {line['calls']:.1f}  shown at actions {line['shown at actions']}/{line['actions']}  {line['passed']}  ms {ms}")  # fmt: skip
         for one, other in _PAIRS:
-            if {one, other} <= {row.arm for row in here}:
-                gains, losses, p = test_pairs(here, one, other)
-                print(f"  {one} over {other}: {gains} gains, {losses} losses, exact p = {p:.4f}")
-                table.append({"block": block, "pair": [one, other], "gains": gains, "losses": losses, "p": p})
+            kinds = ["solved", *(["rule_kept"] if "rule_kept" in here[0].tests else [])]
+            for kind in kinds if {one, other} <= {row.arm for row in here} else ():
+                gains, losses, p = test_pairs(here, one, other, kind)
+                print(f"  {one} over {other}, {kind}: {gains} gains, {losses} losses, exact p = {p:.4f}")
+                table.append(
+                    {"block": block, "pair": [one, other], "kind": kind, "gains": gains, "losses": losses, "p": p}
+                )
         for row in sorted(here, key=lambda row: (row.task, row.arm, row.replay)):
             if not row.solved:
                 failed = [kind for kind, passed in row.tests.items() if not passed]
