@@ -172,7 +172,7 @@ def list_examples() -> Iterator[str]:
 
 def list_named() -> Iterator[tuple[str, str]]:
     """The commands that the other pages name in their text, tables and blocks, with what they leave open filled in."""
-    pages = [ROOT / "README.md", *(at for at in DOCS.rglob("*.md") if at.parent.name != "decisions")]
+    pages = [ROOT / "README.md", *(at for at in sorted(DOCS.rglob("*.md")) if at.parent.name != "decisions")]
     for page in pages:
         if page.name in ("cli.md", "log.md", "tutorial.md"):
             continue
