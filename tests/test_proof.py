@@ -91,6 +91,7 @@ def test_an_episode_is_prepared_played_and_graded(task: Path) -> None:
         assert "has been changed" in agent(folder, "edit", "mod.py", text=edit)
         assert "1 passed" in agent(folder, "run", f"'{sys.executable}' -m pytest -q tests/test_regression.py")
         agent(folder, "done", "Mended.")
+    assert proof("queue", work).count(" ended") == 2
     proof("grade", work)
     parts = task / "parts.json"
     parts.write_text(json.dumps({"greet": ["as typed", "friend"]}), encoding="utf-8")

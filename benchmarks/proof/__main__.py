@@ -4,6 +4,7 @@
     python benchmarks/proof learn WORK TASKS [--decoys FILE] [--model SPEC | --answers FOLDER]
     python benchmarks/proof prepare WORK BLOCK TASKS --arms … [--replay N] [--reports FOLDER] [--memories FOLDER] [--only …]
     python benchmarks/proof play WORK --model SPEC [--limit N]      play what is in the queue with a model
+    python benchmarks/proof queue WORK                              which episodes have begun and ended
     python benchmarks/proof agent STATE …                           the ./agent command of an episode
     python benchmarks/proof answer WORK --answers FOLDER --port N    serve a reader's answers to an arm whose model selects
     python benchmarks/proof grade WORK
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
 
         return run_agent(Path(arguments[1]), arguments[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=("run", "learn", "prepare", "play", "answer", "grade", "figures"))
+    parser.add_argument("verb", choices=("run", "learn", "prepare", "play", "queue", "answer", "grade", "figures"))
     parser.add_argument("work", type=Path)
     parser.add_argument("names", nargs="*", help="block and tasks")
     parser.add_argument("--arms", default="nothing,bm25,memdir,decision", type=lambda text: text.split(","))
@@ -37,6 +38,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--memories", type=Path)
     parser.add_argument("--decoys", type=Path)
     parser.add_argument("--only", default=[], type=lambda text: text.split(","))
+    parser.add_argument("--series", action="store_true", help="a helper may play several episodes, of one arm")
     parser.add_argument("--model", default="")
     parser.add_argument("--answers", type=Path, help="a folder of a reader's answers, instead of a model")
     parser.add_argument("--port", type=int, default=0)
@@ -55,7 +57,7 @@ def main(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     from proof.learning import RecordedAnswers, find_memories, learn, make_login, serve_answers
-    from proof.prepare import Block, Work, prepare
+    from proof.prepare import Block, Work, list_queue, prepare
 
     options.work.mkdir(parents=True, exist_ok=True, mode=0o700)
     memdir = options.memdir.split()
@@ -78,6 +80,7 @@ def main(arguments: list[str]) -> int:
             options.memories or find_memories(options.work),
             options.decoys,
             options.only,
+            options.series,
             make_login(options.selector) if options.selector else {"MEMDIR_MODEL": options.model or "none"},
         )
         for folder in prepare(work, block):
@@ -86,6 +89,8 @@ def main(arguments: list[str]) -> int:
         from proof.play import play
 
         play(work, options.model, options.limit)
+    if options.verb == "queue":
+        print("\n".join(list_queue(work)))
     if options.verb == "answer":
         RecordedAnswers(options.answers, waits=False, port=options.port).serve_forever()
     if options.verb in ("run", "grade"):

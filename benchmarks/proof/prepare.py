@@ -37,6 +37,7 @@ class Block:
     memories: Path | None = None
     decoys: Path | None = None
     only: Sequence[str] = ()
+    series: bool = False  # a helper may play several of these episodes, of one arm
     selector: Mapping[str, str] = field(default_factory=dict)  # the environment of arms whose model selects
 
 
@@ -119,6 +120,7 @@ def _prepare_episode(work: Work, block: Block, task: Path, arm: str, number: int
         "hidden": list(work.hidden),
         "environment": environment | (dict(block.selector) if ARMS[arm].selects else {}),
         "source": str(task),
+        "series": block.series,
     }
     (state / "episode.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     shutil.copy(HERE / "TASK.md", folder / "TASK.md")
@@ -128,3 +130,15 @@ def _prepare_episode(work: Work, block: Block, task: Path, arm: str, number: int
     (folder / "agent").write_text(stub, encoding="utf-8")
     (folder / "agent").chmod(0o755)
     return folder
+
+
+def list_queue(work: Work) -> list[str]:
+    """Return a line for each queued episode: its folder, and whether it has begun and ended."""
+    lines = []
+    for row in (work.folder / "QUEUE.tsv").read_text(encoding="utf-8").splitlines():
+        folder = row.split("\t")[1]
+        log = work.states / Path(folder).name / "log.jsonl"
+        text = log.read_text(encoding="utf-8") if log.exists() else ""
+        state = "ended" if '"verb": "done"' in text else "begun" if text else "not begun"
+        lines.append(f"{folder}  {state}")
+    return lines

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -341,6 +342,9 @@ def test_a_sync_without_a_change_opens_no_memory_and_a_change_in_place_is_sent(p
     path = laptop.memory() / "note-1.md"
     with path.open("r+", encoding="utf-8") as file:  # the same inode and size, in a folder with the same time
         file.write(path.read_text(encoding="utf-8").replace("Text", "Next"))
+    wait_until(
+        lambda: time.time_ns() - path.stat().st_ctime_ns > 200_000_000, "a change that is not the newest possible"
+    )
     assert [name.rpartition("/")[2] for name in laptop.sync().sent] == ["note-1"]
     tower.init()
     assert "Next." in tower.files()["note-1.md"]
