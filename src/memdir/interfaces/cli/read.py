@@ -30,7 +30,6 @@ from memdir.interfaces.cli import (
 )
 from memdir.interfaces.cli.app import limit_option, name_argument, scope_option, verb
 from memdir.operations.find import find_past, list_memories
-from memdir.operations.turn import refresh_index
 from memdir.operations.write import WriteAction, WriteContext, restore, undo
 from memdir.records import Change, ChangedFile
 from memdir.store.facts import find_ages
@@ -337,6 +336,8 @@ def _undo_change(call: CliContext, store: FileStore, change: Change) -> tuple[in
     result = undo(store, change.id, WriteContext(call.origin(), call.open().now()))
     number = result.change
     if result.memory is not None and result.memory.header.when.enforce:
+        from memdir.operations.turn import refresh_index  # Few changes concern a rule.
+
         refresh_index(call.open().stores)  # A rule that is switched on again holds at the next action.
     return number, store.read_change(number).files if number is not None else ()
 
