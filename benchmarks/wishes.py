@@ -25,7 +25,7 @@ from memdir.language.wishes import list_readings
 from memdir.records import Message
 from statements import BENCH, DATA, read_json
 
-LEVEL, LEAST, ROUNDS, CHAT = 1.5, 12, 3, 4_000
+LEVEL, LEAST, ROUNDS, CHAT = 1.7, 12, 3, 4_000
 LEVELS = (0.0, 0.5, 1.0, 1.5, 2.0)
 Codes = tuple[str, ...]
 
