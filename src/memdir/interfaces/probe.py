@@ -34,7 +34,7 @@ _MEMORIES = (
      ("--always",)),
     ("prompt", "project", "When the ferry to Lindholm leaves", "It leaves at six from the pier called copperwren.", ()),
     ("action", "feedback", "Quiet commands before noon", "Run no `memdir-probe` before noon: slatemartin sleeps.",
-     ("--when-command", "memdir-probe")),
+     ("--when-command", "memdir-probe", "--enforce", "remind")),
 )  # fmt: skip
 _WORDS = {"start": "amberfinch", "prompt": "copperwren", "action": "slatemartin"}
 

@@ -42,6 +42,7 @@ _NAMES = compile_late(
     r"\b(?=[\w.-]*(?:[a-z][A-Z]|[A-Z]{3}|[\d_]))[\w.-]+"
 )  # with inner capitals, digits or underscores
 _NAME_CHARS = 3
+_QUOTED = compile_late(r"['\"`‘“]([A-Za-z]{4,})['\"`’”]")
 _COMMON_NAMES = frozenset("error errors failed failure failures fatal warning traceback fail".split())
 Names = tuple[tuple[Scope, str], ...]
 
@@ -139,11 +140,15 @@ def recall_at_failure(
 def _keep_related(result: RecallResult, failure: Action) -> RecallResult:
     """Keep the memories that share more with a failed command than words of any failure: a trigger, or a name or number."""
     names = _list_names(failure.text)
+    # What an error quotes is its subject: "No rule to make target 'relase'".
+    quoted = {word.lower() for word in _QUOTED.findall(failure.text)} - _COMMON_NAMES
     pairs = [
         (excerpt, owner)
         for excerpt, owner in zip(result.memories, result.owners, strict=True)
         for text in ["\n".join((excerpt.header.title, excerpt.header.description, excerpt.text))]
-        if names & _list_names(text) or match_triggers(list_triggers(excerpt.header.when, text), failure)
+        if names & _list_names(text)
+        or quoted & set(fold_words(text).split())
+        or match_triggers(list_triggers(excerpt.header.when, text), failure)
     ]
     return replace(result, memories=tuple(one for one, _ in pairs), owners=tuple(owner for _, owner in pairs))
 
